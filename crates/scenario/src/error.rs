@@ -260,6 +260,24 @@ pub enum ProblemKind {
         /// Its name.
         name: String,
     },
+    /// A file that the scenario names cannot be read.
+    #[error("{}: {message}", path.display())]
+    UnreadableFile {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        message: String,
+    },
+    /// A mistake in a file that the scenario names.
+    #[error("{}:{line}: {message}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// The line, or the row of a Parquet file, counted from 1.
+        line: u64,
+        /// The mistake and the remedy.
+        message: String,
+    },
     /// A setting's path that does not exist.
     #[error(
         "the file has no `{missing}`{}; there is {existing}",

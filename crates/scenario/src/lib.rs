@@ -63,6 +63,7 @@ mod policy_file;
 mod queue;
 mod read;
 mod reference;
+mod rows;
 mod scenario;
 mod schema;
 mod sed;

@@ -16,8 +16,9 @@ use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions
 #[derive(Keys)]
 #[keys(
     title = "the top of the file",
-    doc = "What the experiment is, and its parts. The network is one of `[dumbbell]`, `[star]` and the \
-           general form: `[hosts]`, `[switches]`, `[[links]]` and, if needed, `[[routes]]`.",
+    doc = "What the experiment is, and its parts. The network is one of `[dumbbell]`, `[star]`, \
+           `[leaf_spine]`, `[fat_tree]`, `[parking_lot]` and the general form: `[hosts]`, `[switches]`, `[[links]]` \
+           and, if needed, `[[routes]]`.",
     with = Heading,
     declares
 )]
@@ -35,6 +36,15 @@ pub(crate) struct File {
     /// The network, as a star.
     #[key(accepts = Accepts::TABLE, absent = "another form")]
     star: (),
+    /// The network, as leaves and spines.
+    #[key(accepts = Accepts::TABLE, absent = "another form")]
+    leaf_spine: (),
+    /// The network, as a fat-tree.
+    #[key(accepts = Accepts::TABLE, absent = "another form")]
+    fat_tree: (),
+    /// The network, as a parking lot.
+    #[key(accepts = Accepts::TABLE, absent = "another form")]
+    parking_lot: (),
     /// The network's hosts, in the general form.
     #[key(accepts = Accepts::Other("tables `[hosts.NAME]`"), absent = "another form")]
     hosts: (),
@@ -163,27 +173,46 @@ fn read_queues(file: &Fields<'_>) -> Result<Queues, Reported> {
     Ok(named.into_iter().map(read).collect())
 }
 
+/// Reads a short form of a network.
+type Expand = fn(&Cursor<'_>, &mut Builder<'_>) -> Result<(), Reported>;
+
+/// The forms of a network; the last one is the general form.
+const FORMS: [(&str, Option<Expand>); 6] = [
+    ("dumbbell", Some(topology::expand_dumbbell)),
+    ("star", Some(topology::expand_star)),
+    ("leaf_spine", Some(topology::expand_leaf_spine)),
+    ("fat_tree", Some(topology::expand_fat_tree)),
+    ("parking_lot", Some(topology::expand_parking_lot)),
+    ("hosts", None),
+];
+
 fn read_network<'q>(file: &Fields<'_>, queues: &'q Queues) -> Result<Builder<'q>, Reported> {
     let mut builder = Builder::new(queues);
-    let forms = ["dumbbell", "star", "hosts"].map(|form| file.at(form));
-    match &forms {
-        [Some(at), None, None] => topology::expand_dumbbell(at, &mut builder)?,
-        [None, Some(at), None] => topology::expand_star(at, &mut builder)?,
-        [None, None, Some(_)] => topology::read_general(file, &mut builder)?,
-        [None, None, None] => {
-            let accepts = "one of `[dumbbell]`, `[star]` and `[hosts]`".to_owned();
+    let written = |(name, expand): &(&str, Option<Expand>)| Some((file.at(name)?, *expand));
+    let forms: Vec<_> = FORMS.iter().filter_map(written).collect();
+    let names = || FORMS.map(|(name, _)| format!("`[{name}]`")).join(", ");
+    let expand = match &forms[..] {
+        [(at, Some(expand))] => {
+            expand(at, &mut builder)?;
+            Some(expand)
+        }
+        [(_, None)] => {
+            topology::read_general(file, &mut builder)?;
+            None
+        }
+        [] => {
+            let accepts = format!("one of {}", names());
             let (position, key) = (file.at.node.position.clone(), "the network".to_owned());
             return Err((file.at.problems).add(position, key, ProblemKind::Missing { accepts }));
         }
-        _ => {
-            let second = forms.iter().flatten().nth(1).unwrap_or(&file.at);
+        [_, (second, _), ..] => {
             return Err(second.conflict(
                 "the network is described twice",
-                "write one of `[dumbbell]`, `[star]` and `[hosts]`",
+                format!("write one of {}", names()),
             ));
         }
-    }
-    if forms[2].is_none() {
+    };
+    if expand.is_some() {
         let general = ["switches", "links", "routes"];
         if let Some(at) = general.iter().find_map(|key| file.at(key)) {
             return Err(at.conflict(

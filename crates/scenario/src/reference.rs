@@ -10,6 +10,7 @@ use crate::schema::{Literal, Presence, Section};
 use crate::transport::{
     DcudpOptions, DcudpQuit, MigrationOptions, QuicOptions, TcpOptions, TlsOptions, UdpOptions,
 };
+use crate::workload::CdfFile;
 use crate::{
     Group, LiveOptions, Measurements, Reduction, SedOptions, StandsFor, Workload, policy_file,
     topology,
@@ -30,6 +31,7 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
             UdpOptions::SECTION,
         ])
         .chain(Workload::SECTIONS)
+        .chain([CdfFile::SECTION])
         .chain(Discipline::SECTIONS)
         .chain(FaultKind::SECTIONS)
         .chain([

@@ -135,10 +135,13 @@ struct WrittenRoute<'s> {
 impl<'s> WrittenRoute<'s> {
     fn of(route: &'s Route, topology: &'s Topology) -> Self {
         let ends = route.via.iter().map(|port| topology.port(*port).to);
+        let mut via: Vec<_> = ends.map(|end| topology.name(end)).collect();
+        // Parallel links have one next hop.
+        via.dedup();
         Self {
             switch: &topology.switch(route.switch).name,
             to: hosts(&route.to, topology),
-            via: ends.map(|end| topology.name(end)).collect(),
+            via,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::hash::Hash;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Node, Value};
@@ -50,6 +51,12 @@ impl Problems {
             key,
             kind,
         }
+    }
+
+    /// Returns the path of a file that the scenario file names, which is relative to the scenario file.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        let folder = Path::new(&*self.file).parent().unwrap_or(Path::new(""));
+        folder.join(name)
     }
 
     /// Returns `value`, or the mistakes if there are any.

@@ -1,13 +1,15 @@
 //! Builds a topology from a file in any of the forms.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::names::{NameTarget, check_name};
-use super::{Host, HostIndex, Names, Node, Port, Switch, SwitchIndex, Topology};
+use super::{
+    Host, HostIndex, Names, Node, PARALLEL, Port, SharedBuffer, Switch, SwitchIndex, Topology,
+};
 use crate::Queue;
 use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
@@ -62,8 +64,8 @@ pub(crate) struct Builder<'q> {
     pub(crate) topology: Topology,
     pub(crate) names: Names,
     queues: &'q Queues,
-    /// Ports by name, and by the nodes that they connect.
-    ports: HashMap<String, u32>,
+    /// The names of ports, and of the nodes that they connect.
+    ports: HashSet<String>,
 }
 
 impl<'q> Builder<'q> {
@@ -77,7 +79,7 @@ impl<'q> Builder<'q> {
             },
             names: Names::default(),
             queues,
-            ports: HashMap::new(),
+            ports: HashSet::new(),
         }
     }
 
@@ -128,6 +130,59 @@ impl<'q> Builder<'q> {
         Ok(Node::Switch(index))
     }
 
+    /// Adds the switches NAME1, NAME2 … with a shared buffer each, if there is one.
+    pub(super) fn add_switches(
+        &mut self,
+        at: &Cursor<'_>,
+        name: &str,
+        count: u32,
+        shared_buffer: Option<SharedBuffer>,
+    ) -> Result<Vec<Node>, Reported> {
+        let switches = (1..=count).map(|number| Switch {
+            shared_buffer,
+            ..Switch::new(&format!("{name}{number}"))
+        });
+        switches.map(|switch| self.add_switch(at, switch)).collect()
+    }
+
+    /// Gives several hosts a name in common.
+    pub(super) fn name_hosts(
+        &mut self,
+        at: &Cursor<'_>,
+        name: &str,
+        hosts: &[Node],
+    ) -> Result<(), Reported> {
+        let hosts = hosts.iter().copied().filter_map(Node::host).collect();
+        self.names.add(at, name, NameTarget::Hosts(hosts))
+    }
+
+    /// Adds parallel links: one as [`Self::add_link`] does, or several with the ports `from->to:1`,
+    /// `from->to:2` and so on.
+    pub(super) fn add_links(
+        &mut self,
+        at: &Cursor<'_>,
+        (from, to): (Node, Node),
+        count: u32,
+        settings: LinkSettings,
+        queues: [Queue; 2],
+    ) -> Result<(), Reported> {
+        if count == 1 {
+            return self.add_link(at, (from, to), None, settings, queues);
+        }
+        self.check_ends(at, (from, to))?;
+        let arrows = [self.arrow(from, to), self.arrow(to, from)];
+        for arrow in &arrows {
+            self.reserve(at, arrow)?;
+        }
+        for number in 1..=count {
+            let names = arrows
+                .clone()
+                .map(|arrow| format!("{arrow}{PARALLEL}{number}"));
+            self.push_ports((from, to), names, settings, queues);
+        }
+        Ok(())
+    }
+
     /// Adds a link: the port `from->to`, or `name`, with the first queue, and the port back with
     /// the second.
     pub(super) fn add_link(
@@ -138,6 +193,20 @@ impl<'q> Builder<'q> {
         settings: LinkSettings,
         queues: [Queue; 2],
     ) -> Result<(), Reported> {
+        self.check_ends(at, (from, to))?;
+        // The arrow names are always reserved: parallel links are one entry.
+        let [mut there, back] = [self.arrow(from, to), self.arrow(to, from)];
+        self.reserve(at, &there)?;
+        self.reserve(at, &back)?;
+        if let Some(name) = name.filter(|name| *name != there) {
+            self.reserve(at, name)?;
+            there = name.to_owned();
+        }
+        self.push_ports((from, to), [there, back], settings, queues);
+        Ok(())
+    }
+
+    fn check_ends(&self, at: &Cursor<'_>, (from, to): (Node, Node)) -> Result<(), Reported> {
         if from == to {
             let name = self.topology.name(from);
             return Err(at.conflict(
@@ -145,27 +214,35 @@ impl<'q> Builder<'q> {
                 "a link connects two different nodes",
             ));
         }
+        Ok(())
+    }
+
+    /// Returns the name of the port from one node to another.
+    fn arrow(&self, from: Node, to: Node) -> String {
+        format!("{}->{}", self.topology.name(from), self.topology.name(to))
+    }
+
+    /// Takes the name of a port, which must be free.
+    fn reserve(&mut self, at: &Cursor<'_>, name: &str) -> Result<(), Reported> {
+        if self.ports.insert(name.to_owned()) {
+            return Ok(());
+        }
+        Err(at.conflict(
+            format!("`{name}` is the name of another port"),
+            "parallel links between two nodes are one entry with `count`",
+        ))
+    }
+
+    /// Adds the two ports of a link.
+    fn push_ports(
+        &mut self,
+        (from, to): (Node, Node),
+        names: [String; 2],
+        settings: LinkSettings,
+        queues: [Queue; 2],
+    ) {
         let ends = [(from, to), (to, from)];
-        for ((from, to), queue) in ends.into_iter().zip(queues) {
-            let arrow = format!("{}->{}", self.topology.name(from), self.topology.name(to));
-            let forward = self.topology.ports.len().is_multiple_of(2);
-            let name = name
-                .filter(|_| forward)
-                .map_or_else(|| arrow.clone(), str::to_owned);
-            let index = self.topology.ports.len() as u32;
-            // The arrow name is always reserved: there is one link between two nodes.
-            let taken = self.ports.insert(arrow.clone(), index).map(|_| &arrow);
-            let taken = if name == arrow {
-                taken
-            } else {
-                taken.or(self.ports.insert(name.clone(), index).map(|_| &name))
-            };
-            if let Some(name) = taken {
-                return Err(at.problem(ProblemKind::DuplicateName {
-                    what: "port",
-                    name: name.clone(),
-                }));
-            }
+        for (((from, to), name), queue) in ends.into_iter().zip(names).zip(queues) {
             self.topology.ports.push(Port {
                 name,
                 from,
@@ -177,7 +254,6 @@ impl<'q> Builder<'q> {
                 queue,
             });
         }
-        Ok(())
     }
 
     /// Returns the queue that a key names or describes. If it has a mistake, which was reported and

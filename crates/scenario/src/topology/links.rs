@@ -5,8 +5,9 @@ use weir_scenario_derive::Keys;
 use weir_units::{Duration, Rate};
 
 use super::build::{Builder, LinkSettings, PacketSizes, QUEUE};
+use super::leaf_spine::MOST_PARALLEL;
 use super::names::check_name;
-use super::{Node, Topology};
+use super::{Node, Port, Topology};
 use crate::Queue;
 use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
@@ -34,6 +35,11 @@ pub(crate) struct Link<E = Vec<Node>> {
     #[key(accepts = Accepts::Text, absent = "`FROM->TO`")]
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// The number of equal parallel links between two nodes, among which flows are spread. The ports of
+    /// several are `FROM->TO:1`, `FROM->TO:2` … and `TO->FROM:1` ….
+    #[key(accepts = Accepts::Count(1, MOST_PARALLEL), default = 1)]
+    #[serde(skip_serializing_if = "is_one")]
+    count: u32,
     /// The rate, both ways.
     rate: Rate,
     /// The propagation delay, each way.
@@ -66,7 +72,8 @@ pub(crate) struct Link<E = Vec<Node>> {
 pub(super) fn read(at: Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
     let fields = Fields::open(at, Link::SECTION)?;
     let link = Link::read_keys(&fields, &*builder)?;
-    let (name, count) = (link.name.as_deref(), link.from.len() * link.to.len());
+    let pairs = link.from.len() * link.to.len();
+    let (name, count) = (link.name.as_deref(), pairs * link.count as usize);
     if let Some(name) = name {
         check_name(&fields.error_position("name"), name)?;
         if count > 1 {
@@ -84,7 +91,11 @@ pub(super) fn read(at: Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), Repo
     let queues = [link.queue, link.reverse_queue];
     for from in link.from {
         for to in &link.to {
-            builder.add_link(&fields.at, (from, *to), name, settings, queues)?;
+            if name.is_some() {
+                builder.add_link(&fields.at, (from, *to), name, settings, queues)?;
+            } else {
+                builder.add_links(&fields.at, (from, *to), link.count, settings, queues)?;
+            }
         }
     }
     Ok(())
@@ -93,15 +104,22 @@ pub(super) fn read(at: Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), Repo
 impl<'t> Link<&'t str> {
     /// Returns the links of a topology.
     pub(crate) fn all(topology: &'t Topology) -> Vec<Self> {
-        let pairs = topology.ports.chunks_exact(2);
-        pairs
-            .map(|pair| {
-                let (there, back) = (&pair[0], &pair[1]);
+        let pairs: Vec<_> = topology.ports.chunks_exact(2).collect();
+        // Parallel links follow one another.
+        let parallel = pairs.chunk_by(|one, other| {
+            let ends = |pair: &[Port]| (pair[0].from, pair[0].to);
+            ends(one) == ends(other)
+        });
+        parallel
+            .map(|links| {
+                let (there, back) = (&links[0][0], &links[0][1]);
                 let (from, to) = (topology.name(there.from), topology.name(there.to));
+                let named = links.len() == 1 && there.name != format!("{from}->{to}");
                 Self {
                     from,
                     to,
-                    name: Some(there.name.clone()).filter(|name| *name != format!("{from}->{to}")),
+                    name: named.then(|| there.name.clone()),
+                    count: links.len() as u32,
                     rate: there.rate,
                     delay: there.delay,
                     sizes: PacketSizes {
@@ -114,4 +132,8 @@ impl<'t> Link<&'t str> {
             })
             .collect()
     }
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }

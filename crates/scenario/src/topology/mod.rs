@@ -3,14 +3,19 @@
 mod build;
 mod crossings;
 mod dumbbell;
+mod fat_tree;
 mod general;
+mod leaf_spine;
 mod link_class;
 mod links;
 mod names;
+mod parking_lot;
 mod ports;
 mod route;
 mod routes;
 mod shared_buffer;
+#[cfg(test)]
+mod short_form_tests;
 mod star;
 mod tcon;
 #[cfg(test)]
@@ -27,10 +32,13 @@ use crate::schema::{Accepts, Section};
 pub(crate) use build::{Builder, Queues};
 pub use crossings::Crossings;
 pub(crate) use dumbbell::expand as expand_dumbbell;
+pub(crate) use fat_tree::expand as expand_fat_tree;
 pub(crate) use general::read as read_general;
+pub(crate) use leaf_spine::expand as expand_leaf_spine;
 pub use link_class::LinkClass;
 pub(crate) use links::Link;
 pub(crate) use names::{Names, check_name};
+pub(crate) use parking_lot::expand as expand_parking_lot;
 pub(crate) use ports::{PORTS, read_ports};
 pub use route::Route;
 pub use routes::{PathFault, Routes};
@@ -41,12 +49,15 @@ pub use tcon::TconRule;
 pub(crate) use tcon::{ControlKeys, control};
 
 /// The tables that describe a network.
-pub(crate) const SECTIONS: [&Section; 11] = [
+pub(crate) const SECTIONS: [&Section; 14] = [
     dumbbell::Dumbbell::SECTION,
     dumbbell::Sender::SECTION,
     dumbbell::Receivers::SECTION,
     star::Star::SECTION,
     star::StarHosts::SECTION,
+    leaf_spine::LeafSpine::SECTION,
+    fat_tree::FatTree::SECTION,
+    parking_lot::ParkingLot::SECTION,
     build::Hosts::SECTION,
     Switch::SECTION,
     SharedBuffer::SECTION,
@@ -57,6 +68,9 @@ pub(crate) const SECTIONS: [&Section; 11] = [
 
 /// The name of a dumbbell's bottleneck port.
 pub(crate) const BOTTLENECK: &str = "bottleneck";
+
+/// What stands between the name of a port and its number, if there are parallel links.
+const PARALLEL: char = ':';
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {

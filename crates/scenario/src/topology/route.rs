@@ -23,7 +23,7 @@ pub struct Route {
     /// The destination hosts.
     #[key(accepts = HOSTS, read = context.names.hosts(at))]
     pub to: Vec<HostIndex>,
-    /// The next hops; flows are spread over several.
+    /// The next hops; flows are spread over several, and over parallel links.
     #[key(
         accepts = Accepts::Other("the name of a neighbour of the switch, or a list of names"),
         by = read_ports(fields, context, switch?)
@@ -52,15 +52,17 @@ fn read_ports(
     let mut found = Vec::new();
     for at in fields.needed("via")?.items() {
         for node in builder.names.nodes(&at)? {
-            let Some((port, _)) = neighbours().find(|(_, neighbour)| *neighbour == node) else {
+            let ports = neighbours().filter(|(_, neighbour)| *neighbour == node);
+            let before = found.len();
+            found.extend(ports.map(|(port, _)| port));
+            if found.len() == before {
                 let names = neighbours().map(|(_, neighbour)| topology.name(neighbour));
                 return Err(at.unknown_name(
                     "neighbour of the switch",
                     topology.name(node),
                     names.collect::<Vec<_>>().into_iter(),
                 ));
-            };
-            found.push(port);
+            }
         }
     }
     Ok(found)

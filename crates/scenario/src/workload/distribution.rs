@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use weir_units::ByteSize;
 
+use super::cdf_file;
+use super::known::{DATA_MINING, KNOWN, NamedDistribution, WEB_SEARCH};
 use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
 use crate::schema::Accepts;
@@ -14,72 +16,29 @@ pub struct Distribution {
     points: Vec<(ByteSize, f64)>,
 }
 
-/// A named distribution, in packets of 1460 bytes.
-struct NamedDistribution {
-    name: &'static str,
-    packets: &'static [(u64, f64)],
-}
-
-/// The distributions of the DCTCP paper and of VL2, as tabulated for the pFabric paper's
-/// simulations (Alizadeh et al., SIGCOMM 2013): web search after Alizadeh et al. 2010, figure 4,
-/// with a mean of 1.7 MB; data mining after Greenberg et al. 2009, figure 2, with a mean of 7.5 MB.
-const KNOWN: [NamedDistribution; 2] = [
-    NamedDistribution {
-        name: "web-search",
-        packets: &[
-            (1, 0.0),
-            (6, 0.15),
-            (13, 0.2),
-            (19, 0.3),
-            (33, 0.4),
-            (53, 0.53),
-            (133, 0.6),
-            (667, 0.7),
-            (1_333, 0.8),
-            (3_333, 0.9),
-            (6_667, 0.97),
-            (20_000, 1.0),
-        ],
-    },
-    NamedDistribution {
-        name: "data-mining",
-        packets: &[
-            (1, 0.5),
-            (2, 0.6),
-            (3, 0.7),
-            (7, 0.8),
-            (267, 0.9),
-            (2_107, 0.95),
-            (66_667, 0.99),
-            (666_667, 1.0),
-        ],
-    },
-];
-
-const PACKET: u64 = 1460;
-
 /// The accepted values of the key.
 pub(super) const ACCEPTS: Accepts = Accepts::Other(
-    "\"web-search\", \"data-mining\", or a list of points [size, fraction of flows up to it]",
+    "\"web-search\", \"data-mining\", \"fb-hadoop\", \"ali-storage-2019\", \"google-rpc-2008\", a list of points \
+     [size, fraction of flows up to it], or a table with the `file` that has them",
 );
 
 impl Distribution {
     /// Returns the web search workload of the DCTCP paper.
     pub fn web_search() -> Self {
-        Self::known(&KNOWN[0])
+        Self::known(WEB_SEARCH)
     }
 
     /// Returns the data mining workload of VL2.
     pub fn data_mining() -> Self {
-        Self::known(&KNOWN[1])
+        Self::known(DATA_MINING)
     }
 
     fn known(known: &'static NamedDistribution) -> Self {
-        let size = |packets: u64| ByteSize::from_bytes(packets * PACKET);
-        let points = known.packets.iter();
+        let size = |units: u64| ByteSize::from_bytes(units * known.unit);
+        let points = known.points.iter();
         Self {
             name: Some(known.name),
-            points: points.map(|(packets, to)| (size(*packets), *to)).collect(),
+            points: points.map(|(units, to)| (size(*units), *to)).collect(),
         }
     }
 
@@ -137,38 +96,63 @@ impl Distribution {
         first + between.sum::<f64>()
     }
 
-    /// Reads a name or a list of points.
+    /// Reads a name, a list of points, or a table with the name of a file.
     pub(super) fn read(at: &Cursor<'_>) -> Result<Self, Reported> {
-        if let Value::Text(name) = &at.node.value {
-            let known = KNOWN.iter().find(|known| known.name == name);
-            return known.map(Self::known).ok_or_else(|| {
-                at.problem(ProblemKind::UnknownWord {
-                    found: name.clone(),
-                    accepted: ACCEPTS.to_string(),
-                    nearest: crate::error::nearest(name, KNOWN.iter().map(|known| known.name)),
+        match &at.node.value {
+            Value::Text(name) => {
+                let known = KNOWN.iter().find(|known| known.name == name);
+                known.map(Self::known).ok_or_else(|| {
+                    at.problem(ProblemKind::UnknownWord {
+                        found: name.clone(),
+                        accepted: ACCEPTS.to_string(),
+                        nearest: crate::error::nearest(name, KNOWN.iter().map(|known| known.name)),
+                    })
                 })
-            });
+            }
+            Value::Table(_) => cdf_file::read(at).map(|points| Self { name: None, points }),
+            _ => {
+                let points = at.list(&ACCEPTS.to_string())?;
+                let points: Result<Vec<_>, _> = points.iter().map(point).collect();
+                Self::through(points?).map_err(|wrong| at.conflict(wrong.what, wrong.remedy))
+            }
         }
-        let points: Result<Vec<_>, _> = at.list(&ACCEPTS.to_string())?.iter().map(point).collect();
-        Self::through(points?).map_err(|wrong| at.conflict(wrong.0, wrong.1))
     }
 
-    /// Returns the distribution through these points, or the mistake and its remedy.
-    fn through(points: Vec<(ByteSize, f64)>) -> Result<Self, (&'static str, &'static str)> {
-        let ascending = |pair: &[(ByteSize, f64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
-        if !points.windows(2).all(ascending) {
-            return Err((
-                "the points are not in ascending order",
-                "sizes must grow from point to point, and fractions must not shrink",
-            ));
-        }
-        match points.last() {
-            Some((_, 1.0)) => Ok(Self { name: None, points }),
-            _ => Err((
-                "the last fraction is not 1",
-                "end with the largest size and the fraction 1",
-            )),
-        }
+    /// Returns the distribution through these points.
+    fn through(points: Vec<(ByteSize, f64)>) -> Result<Self, PointMistake> {
+        check_points(&points)?;
+        Ok(Self { name: None, points })
+    }
+}
+
+/// A mistake in the points of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PointMistake {
+    /// The index of the point; of the last one, if there is none.
+    pub(super) point: usize,
+    /// The mistake.
+    pub(super) what: &'static str,
+    /// What would be right.
+    pub(super) remedy: &'static str,
+}
+
+/// Checks that points are the cumulative distribution of sizes.
+pub(super) fn check_points(points: &[(ByteSize, f64)]) -> Result<(), PointMistake> {
+    let descends = |pair: &[(ByteSize, f64)]| pair[0].0 >= pair[1].0 || pair[0].1 > pair[1].1;
+    if let Some(before) = points.windows(2).position(descends) {
+        return Err(PointMistake {
+            point: before + 1,
+            what: "the points are not in ascending order",
+            remedy: "sizes must grow from point to point, and fractions must not shrink",
+        });
+    }
+    match points.last() {
+        Some((_, 1.0)) => Ok(()),
+        _ => Err(PointMistake {
+            point: points.len().saturating_sub(1),
+            what: "the last fraction is not 1",
+            remedy: "end with the largest size and the fraction 1",
+        }),
     }
 }
 
@@ -210,7 +194,7 @@ impl<'de> Deserialize<'de> for Distribution {
                 known.ok_or_else(|| de::Error::custom(format!("no distribution `{name}`")))
             }
             Form::Points(points) => {
-                Self::through(points).map_err(|wrong| de::Error::custom(wrong.0))
+                Self::through(points).map_err(|wrong| de::Error::custom(wrong.what))
             }
         }
     }
@@ -218,6 +202,7 @@ impl<'de> Deserialize<'de> for Distribution {
 
 #[cfg(test)]
 mod tests {
+    use super::super::known::PACKET;
     use super::*;
 
     #[test]
@@ -226,6 +211,25 @@ mod tests {
         let packets = |distribution: Distribution| distribution.mean().bytes() / PACKET;
         assert_eq!(packets(Distribution::web_search()), 1_140);
         assert_eq!(packets(Distribution::data_mining()), 5_116);
+        // The means of the tables in the repository of the HPCC paper: 120,420, 40,870 and 2,892 bytes.
+        let means = KNOWN[2..]
+            .iter()
+            .map(|known| Distribution::known(known).mean().bytes());
+        assert_eq!(means.collect::<Vec<_>>(), [120_420, 40_869, 2_905]);
+    }
+
+    #[test]
+    fn every_known_distribution_is_one() {
+        for known in &KNOWN {
+            let distribution = Distribution::known(known);
+            assert_eq!(
+                check_points(distribution.points()),
+                Ok(()),
+                "{}",
+                known.name
+            );
+            assert!(ACCEPTS.to_string().contains(known.name));
+        }
     }
 
     #[test]
@@ -250,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_mean_of_quantiles_is_the_mean() {
-        for sizes in [Distribution::web_search(), Distribution::data_mining()] {
+        for sizes in KNOWN.iter().map(Distribution::known) {
             let draws = 1_000_000;
             let sum: f64 = (0..draws)
                 .map(|n| sizes.quantile((n as f64 + 0.5) / draws as f64).bytes() as f64)

@@ -1,6 +1,8 @@
 //! Workloads: the data that a group's flows carry, and its times.
 
+mod cdf_file;
 mod distribution;
+mod known;
 mod read;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,7 @@ use weir_units::{ByteSize, Duration, Rate};
 use crate::Topology;
 use crate::schema::Accepts;
 
+pub(crate) use cdf_file::CdfFile;
 pub use distribution::Distribution;
 pub(crate) use read::{MOST_EPOCHS, WrittenLoad};
 

@@ -4,6 +4,18 @@ use super::{Case, EPOCHS, FILE, REQUESTS, case};
 
 pub(super) const CASES: &[Case] = &[
     case(
+        "[groups.NAME.workload.distribution]",
+        FILE,
+        &[
+            "groups.g.workload={ kind = \"poisson\", mean_interval = \"1ms\", distribution = \"web-search\" }",
+        ],
+        &[(
+            "file",
+            "groups.g.workload={ kind = \"poisson\", mean_interval = \"1ms\", \
+             distribution = { file = \"../../docs/examples/sizes.csv\" } }",
+        )],
+    ),
+    case(
         "[groups.NAME]",
         FILE,
         &[],

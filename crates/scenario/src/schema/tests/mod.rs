@@ -88,6 +88,44 @@ to = "b"
 workload = "bulk"
 "#;
 
+const LEAF_SPINE: &str = r#"
+title = "t"
+source = "s"
+duration = "10s"
+leaf_spine = { leaves = 2, spines = 2, hosts = 2, rate = "10Gbps", delay = "1us", queue = "unlimited" }
+[groups.g]
+from = "rack1"
+to = "rack2"
+workload = "bulk"
+"#;
+
+const FAT_TREE: &str = r#"
+title = "t"
+source = "s"
+duration = "10s"
+fat_tree = { k = 4, rate = "10Gbps", delay = "1us", queue = "unlimited" }
+[groups.g]
+from = "pod1"
+to = "rack3"
+workload = "bulk"
+"#;
+
+const PARKING_LOT: &str = r#"
+title = "t"
+source = "s"
+duration = "10s"
+parking_lot = { hops = 2, rate = "10Gbps", delay = "1us", queue = "unlimited" }
+[groups.g]
+from = "sender"
+to = "receiver"
+workload = "bulk"
+[groups.h]
+from = "entry"
+to = "exit"
+pairing = "one-to-one"
+workload = "bulk"
+"#;
+
 const GENERAL: &str = r#"
 title = "t"
 source = "s"

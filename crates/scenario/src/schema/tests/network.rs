@@ -1,6 +1,6 @@
 //! The top of the file, networks, measurements and live options.
 
-use super::{Case, FILE, GENERAL, STAR, TWO_GROUPS, case};
+use super::{Case, FAT_TREE, FILE, GENERAL, LEAF_SPINE, PARKING_LOT, STAR, TWO_GROUPS, case};
 
 pub(super) const CASES: &[Case] = &[
     case(
@@ -28,6 +28,24 @@ pub(super) const CASES: &[Case] = &[
         STAR,
         &[],
         &[("star", "star.rate=1Gbps")],
+    ),
+    case(
+        "the top of the file",
+        LEAF_SPINE,
+        &[],
+        &[("leaf_spine", "leaf_spine.rate=1Gbps")],
+    ),
+    case(
+        "the top of the file",
+        FAT_TREE,
+        &[],
+        &[("fat_tree", "fat_tree.rate=1Gbps")],
+    ),
+    case(
+        "the top of the file",
+        PARKING_LOT,
+        &[],
+        &[("parking_lot", "parking_lot.rate=1Gbps")],
     ),
     case(
         "the top of the file",
@@ -106,6 +124,71 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     case(
+        "[leaf_spine]",
+        LEAF_SPINE,
+        &[],
+        &[
+            ("leaves", "leaf_spine.leaves=3"),
+            ("spines", "leaf_spine.spines=3"),
+            ("hosts", "leaf_spine.hosts=3"),
+            ("rate", "leaf_spine.rate=1Gbps"),
+            ("oversubscription", "leaf_spine.oversubscription=2"),
+            ("uplink_rate", "leaf_spine.uplink_rate=1Gbps"),
+            ("uplinks", "leaf_spine.uplinks=2"),
+            ("delay", "leaf_spine.delay=2us"),
+            ("uplink_delay", "leaf_spine.uplink_delay=2us"),
+            ("mtu", "leaf_spine.mtu=9000B"),
+            ("framing", "leaf_spine.framing=2B"),
+            (
+                "queue",
+                "leaf_spine.queue={ kind = \"drop-tail\", buffer = \"1MB\" }",
+            ),
+            (
+                "shared_buffer",
+                "leaf_spine.shared_buffer={ size = \"1MB\", alpha = 1 }",
+            ),
+        ],
+    ),
+    case(
+        "[fat_tree]",
+        FAT_TREE,
+        &[],
+        &[
+            ("k", "fat_tree.k=6"),
+            ("rate", "fat_tree.rate=1Gbps"),
+            ("delay", "fat_tree.delay=2us"),
+            ("mtu", "fat_tree.mtu=9000B"),
+            ("framing", "fat_tree.framing=2B"),
+            (
+                "queue",
+                "fat_tree.queue={ kind = \"drop-tail\", buffer = \"1MB\" }",
+            ),
+            (
+                "shared_buffer",
+                "fat_tree.shared_buffer={ size = \"1MB\", alpha = 1 }",
+            ),
+        ],
+    ),
+    case(
+        "[parking_lot]",
+        PARKING_LOT,
+        &[],
+        &[
+            ("hops", "parking_lot.hops=3"),
+            ("pairs", "parking_lot.pairs=3"),
+            ("rate", "parking_lot.rate=1Gbps"),
+            ("delay", "parking_lot.delay=2us"),
+            ("host_rate", "parking_lot.host_rate=1Gbps"),
+            ("host_delay", "parking_lot.host_delay=2us"),
+            ("mtu", "parking_lot.mtu=9000B"),
+            ("framing", "parking_lot.framing=2B"),
+            (
+                "queue",
+                "parking_lot.queue={ kind = \"drop-tail\", buffer = \"1MB\" }",
+            ),
+        ],
+    ),
+    case(
         "[hosts.NAME]",
         GENERAL,
         &[],
@@ -171,6 +254,7 @@ pub(super) const CASES: &[Case] = &[
             ("from", "links.5.from=t"),
             ("to", "links.0.to=t"),
             ("name", "links.1.name=trunk"),
+            ("count", "links.1.count=2"),
             ("rate", "links.1.rate=1Gbps"),
             ("delay", "links.1.delay=1us"),
             ("mtu", "links.1.mtu=9000B"),
