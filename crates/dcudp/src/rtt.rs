@@ -5,6 +5,9 @@ use weir_units::Duration;
 /// Upper bound of samples: a longer RTT is caused by the peer rather than the network.
 const LONGEST: Duration = Duration::from_secs(10);
 
+/// The timeout until an RTT is measured (RFC 6298, section 2.1).
+const INITIAL_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The RTT estimate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
@@ -53,6 +56,14 @@ impl Rtt {
     pub(crate) fn answer_timeout(&self) -> Duration {
         self.smoothed + self.deviation * 4
     }
+
+    /// Returns the time without an answer after which everything under way counts as lost.
+    pub(crate) fn loss_timeout(&self) -> Duration {
+        match self.min {
+            Some(_) => self.answer_timeout() * 2,
+            None => INITIAL_TIMEOUT,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -63,7 +74,9 @@ mod tests {
     fn a_new_rtt_sample_is_weighted_one_eighth() {
         let mut rtt = Rtt::new(Duration::from_micros(500));
         assert_eq!(rtt.idle(), Duration::from_micros(500));
+        assert_eq!(rtt.loss_timeout(), INITIAL_TIMEOUT);
         rtt.on_sample(Duration::from_micros(80));
+        assert_eq!(rtt.loss_timeout(), Duration::from_micros(480));
         rtt.on_sample(Duration::from_micros(160));
         assert_eq!(rtt.smoothed, Duration::from_micros(90));
         assert_eq!(rtt.idle(), Duration::from_micros(80));

@@ -22,9 +22,9 @@ const MOST_DOUBLINGS: u32 = 6;
 const FEW_DOUBLINGS: u32 = 1;
 /// How many windows the pacer allows in a round trip in slow start, where the window doubles.
 const SLOW_START_GAIN: f64 = 2.0;
-/// How many it allows afterwards. Packets that are spaced more evenly find the free places of a full queue
-/// one by one: TCP's bursts lose, and TCP starves. Those that are spaced less overflow it themselves.
-const PACING_GAIN: f64 = 1.45;
+/// How many it allows afterwards: beside TCP in a short queue, packets that are spaced evenly find the free places
+/// one by one, and TCP's bursts lose; packets that are hardly spaced overflow it themselves.
+const PACING_GAIN: f64 = 1.5;
 /// With short ACK intervals, one ACK2 is sent per this many data packets: one per ACK would take a
 /// fortieth of a link that many senders share.
 const PACKETS_PER_ACK2: u64 = 8;
@@ -226,7 +226,7 @@ impl Sender {
         };
         let prior = self.in_flight();
         if let Some(flight) = &mut self.flight
-            && flight.on_sent(now, prior.is_zero(), rtt.answer_timeout() * 2)
+            && flight.on_sent(now, prior.is_zero(), rtt.loss_timeout())
         {
             self.controller.on_idle_restart(now);
         }
@@ -545,7 +545,7 @@ impl Sender {
         let Some(flight) = &mut self.flight else {
             return;
         };
-        if lost.is_zero() || !flight.is_silent(now, rtt.answer_timeout() * 2) {
+        if lost.is_zero() || !flight.is_silent(now, rtt.loss_timeout()) {
             return;
         }
         flight.give_up(now, candidates);

@@ -4,7 +4,7 @@
 mod world;
 
 use weir_dcudp::packet::Packet;
-use weir_dcudp::{ConnectionError, Event, Feedback, Mode, SequenceNumber};
+use weir_dcudp::{ConnectionError, Event, Feedback, Mode, SequenceNumber, TransportConfig};
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
 use weir_units::{ByteSize, Duration, Rate};
 use world::{CLIENT, Plan, SERVER, World, decode, messages};
@@ -363,4 +363,31 @@ fn an_idle_connection_stays_open() {
     assert_eq!(world.hosts[SERVER].closed(), None);
     let keep_alives = world.hosts[CLIENT].kinds["keep-alive"];
     assert!((55..=65).contains(&keep_alives), "{keep_alives}");
+}
+
+/// Early data follow a request before anything has measured the round trip, whose handshake packets a longer one
+/// repeats. That is no silence, and does not end slow start.
+#[test]
+fn a_long_round_trip_does_not_end_slow_start() {
+    for millis in [1, 4, 5, 6, 9, 10, 11, 15, 20, 40, 100] {
+        let shared = |config: &mut TransportConfig| {
+            *config = TransportConfig::shared(Rate::from_gbps(1));
+        };
+        let delay = Duration::from_millis(millis);
+        let plan = Plan {
+            delay,
+            ..Plan::default()
+        };
+        let mut world = World::new(plan.both(shared));
+        world.hosts[CLIENT].flow.to_send = 2_000_000;
+        world.hosts[CLIENT].flow.finishes = true;
+        world.service(CLIENT);
+        // Two for the handshake, and eight in which ten packets double to 2,560; Reno needs 44 for as many.
+        let limit = delay * 2 * 14 + Duration::from_millis(40);
+        let is_done = world.run_until(limit, |world| {
+            world.hosts[SERVER].flow.received == 2_000_000
+        });
+        let host = &mut world.hosts[SERVER];
+        assert!(is_done, "{delay:?}: {}", host.flow.received);
+    }
 }

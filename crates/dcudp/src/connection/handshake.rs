@@ -87,15 +87,17 @@ impl ClientHandshake {
         }
     }
 
-    fn on_cookie(&mut self, now: Time, cookie: u64) {
-        if self.cookie != cookie {
-            if let Some(sent_at) = self.sent_at {
-                self.rtt = now.since(sent_at);
-            }
-            self.cookie = cookie;
-            self.times_sent = 0;
-            self.due = true;
+    /// Takes a cookie. Returns the RTT, if the cookie is new and the request for it was sent once.
+    fn on_cookie(&mut self, now: Time, cookie: u64) -> Option<Duration> {
+        if self.cookie == cookie {
+            return None;
         }
+        let sample = self.sent_at.map(|sent_at| now.since(sent_at));
+        self.rtt = sample.unwrap_or(self.rtt);
+        self.cookie = cookie;
+        self.times_sent = 0;
+        self.due = true;
+        sample
     }
 }
 
@@ -219,7 +221,10 @@ impl Connection {
         let is_echoed = handshake.random == client.random;
         match handshake.kind {
             HandshakeKind::Challenge if is_echoed => {
-                client.on_cookie(now, handshake.cookie);
+                if let Some(sample) = client.on_cookie(now, handshake.cookie) {
+                    // Data that follow the request are answered after as long.
+                    self.rtt.on_sample(sample);
+                }
                 self.begin_early(handshake);
             }
             HandshakeKind::Refused(refusal) if is_echoed => {
