@@ -1,9 +1,9 @@
 """Missed deadlines with and without SED, over the mixes of scenarios/sed-mixes.toml, live and simulated.
 
 `make bench-sed` calls it with the weir binary. RUNS live runs of each of MIXES (all of them), with the controller
-and without in turns. SED_OPTIONS are added to the controller's. Live, nginx answers curl beside iperf3, and the agent
-is between them; the optimum and the simulated counts are of RUNS seeds. One mix is live only: its endless senders
-ignore their windows, which the agent has to answer by drops.
+and without in turns. SED_OPTIONS are added to the controller's; SHOW=1 prints each live run, with its timeouts. Live,
+nginx answers curl beside iperf3, and the agent is between them; the optimum and the simulated counts are of RUNS
+seeds. One mix is live only: its endless senders ignore their windows, which the agent has to answer by drops.
 """
 
 import datetime
@@ -108,12 +108,14 @@ def live(weir, chosen, dctcp):
             policed = controlled.policed()
             for _ in range(RUNS):
                 for index, network in enumerate((bare, controlled)):
+                    before = network.waits()
                     missed, slowest = network.run(mix)
+                    waits = ", ".join(f"{count - before[name]} {name}" for name, count in network.waits().items())
                     totals[mix.name][index] += missed
                     totals[mix.name][2] = max(totals[mix.name][2], os.getloadavg()[0])
                     if os.environ.get("SHOW"):
                         kind = "SED " if index else "bare"
-                        print(f"  {mix.name:<26} {kind} {missed:>3} missed, the last after {slowest:.3f} s", flush=True)
+                        print(f"  {mix.name:<26} {kind} {missed:>3} missed, the last after {slowest:.3f} s; {waits}", flush=True)
             if mix.is_ignoring and controlled.policed() == policed:
                 raise SystemExit(f"{mix.name}: no packet was policed: the senders have not ignored their windows")
     return totals

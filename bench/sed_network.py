@@ -122,6 +122,18 @@ class Network:
                 raise SystemExit(f"not ready in 20 s; {(self.path / 'log').read_text()}")
             time.sleep(0.05)
 
+    def waits(self):
+        """How often a sender of either end has waited for a timer: for a SYN, data, or the probe of a closed window."""
+        counts = dict.fromkeys(("TCPSynRetrans", "TCPTimeouts", "TCPWinProbe"), 0)
+        for name in (self.server, self.client):
+            words = self.command(name, ["cat", "/proc/net/netstat"])
+            shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+            names, values = (line.split() for line in shown.splitlines() if line.startswith("TcpExt:"))
+            for key, value in zip(names, values):
+                if key in counts:
+                    counts[key] += int(value)
+        return counts
+
     def policed(self):
         """How many packets the agent has dropped since their senders ignored their windows."""
         words = ["curl", "--silent", f"http://127.0.0.1:{METRICS}/metrics"]

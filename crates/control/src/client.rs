@@ -5,7 +5,7 @@ use std::time::Duration;
 use tonic::Status;
 use weir_sed::{Demand, FlowPattern};
 
-use crate::connect::{Connection, connect};
+use crate::connect::{Connection, Refusal, connect};
 use crate::controller::with_causes;
 use crate::credentials::Credentials;
 use crate::translate::{to_demand, to_pattern};
@@ -24,7 +24,7 @@ pub enum ClientError {
         /// The cause.
         source: tonic::transport::Error,
     },
-    /// The controller refuses this end's certificate.
+    /// One end refuses the certificate of the other.
     #[error("no controller at {controller}: {reason}")]
     Certificate {
         /// The controller's address.
@@ -112,10 +112,12 @@ impl Client {
 
     fn explained(&self, status: Status) -> ClientError {
         match self.connection.refusal() {
-            Some(reason) => ClientError::Certificate {
-                controller: self.controller.clone(),
-                reason,
-            },
+            Some(Refusal::ByController(reason) | Refusal::OfController(reason)) => {
+                ClientError::Certificate {
+                    controller: self.controller.clone(),
+                    reason,
+                }
+            }
             None => ClientError::Refused(Box::new(status)),
         }
     }

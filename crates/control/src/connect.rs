@@ -1,24 +1,24 @@
 //! Connects to a controller.
 
+mod controller_connection;
+
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use tonic::codegen::http::Uri;
 use tonic::codegen::{BoxFuture, Service};
 use tonic::transport::{Channel, Endpoint};
 
 use crate::credentials::{Credentials, CredentialsError};
-use crate::handshake_failure::{is_refusal, reason};
+use crate::handshake_failure::reason;
 use crate::role::Role;
+use controller_connection::ControllerConnection;
 
 /// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -33,9 +33,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Returns why the controller has refused this end's certificate, if it has. With TLS 1.3 that comes
-    /// when this end considers the connection open.
-    pub(crate) fn refusal(&self) -> Option<String> {
+    /// Returns how one end has refused the other's certificate, if it has. With TLS 1.3 the controller's
+    /// refusal comes when this end considers the connection open.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.refusal.get()
     }
 }
@@ -60,17 +60,24 @@ pub(crate) async fn connect(
     Ok(Connection { channel, refusal })
 }
 
-/// Why the controller has refused the last connection.
+/// Whose certificate was refused, and why.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    ByController(String),
+    OfController(String),
+}
+
+/// The refusal that has ended the last connection.
 #[derive(Clone, Debug, Default)]
-struct RefusalCell(Arc<Mutex<Option<String>>>);
+struct RefusalCell(Arc<Mutex<Option<Refusal>>>);
 
 impl RefusalCell {
-    fn get(&self) -> Option<String> {
+    fn get(&self) -> Option<Refusal> {
         let refusal = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         refusal.clone()
     }
 
-    fn set(&self, refusal: Option<String>) {
+    fn set(&self, refusal: Option<Refusal>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
     }
 }
@@ -109,9 +116,11 @@ impl Service<Uri> for Connector {
         let (credentials, refusal) = (self.credentials.clone(), self.refusal.clone());
         Box::pin(async move {
             refusal.set(None);
-            let tls = credentials.client()?.over_tcp()?;
-            let name = ServerName::try_from(Role::Controller.to_string());
-            let name = name.map_err(|_| ConnectError::Name)?;
+            let credentials = credentials.client()?.clone();
+            // Read before the handshake: a reload meanwhile has it verified again.
+            let changes = credentials.reloads().changes;
+            let tls = credentials.over_tcp()?;
+            let name = controller_name().ok_or(ConnectError::Name)?;
             let address = controller
                 .authority()
                 .map_or("", |address| address.as_str());
@@ -120,47 +129,13 @@ impl Service<Uri> for Connector {
             stream.set_nodelay(true).map_err(ConnectError::Tcp)?;
             let tls = TlsConnector::from(tls).connect(name, stream).await;
             let tls = tls.map_err(ConnectError::Handshake)?;
-            Ok(TokioIo::new(ControllerConnection { tls, refusal }))
+            let connection = ControllerConnection::new(tls, credentials, changes, refusal);
+            Ok(TokioIo::new(connection))
         })
     }
 }
 
-/// A TLS connection that remembers the controller's refusal.
-struct ControllerConnection {
-    tls: TlsStream<TcpStream>,
-    refusal: RefusalCell,
-}
-
-impl AsyncRead for ControllerConnection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let result = ready!(Pin::new(&mut self.tls).poll_read(context, buffer));
-        if let Err(error) = &result
-            && is_refusal(error)
-        {
-            self.refusal.set(Some(reason(error)));
-        }
-        Poll::Ready(result)
-    }
-}
-
-impl AsyncWrite for ControllerConnection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tls).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tls).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tls).poll_shutdown(context)
-    }
+/// Returns the DNS name that a controller's certificate has.
+fn controller_name() -> Option<ServerName<'static>> {
+    ServerName::try_from(Role::Controller.to_string()).ok()
 }

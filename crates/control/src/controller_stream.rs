@@ -38,18 +38,21 @@ impl<E: Into<AgentError>> From<E> for DisconnectCause {
 }
 
 impl DisconnectCause {
-    /// Replaces the cause by the controller's refusal of this end's certificate, if that is what ended
-    /// the connection.
-    pub(crate) fn explained(self, connection: &Connection) -> Self {
-        match connection.refusal() {
-            Some(reason) => Self::Failed(AgentError::Certificate(reason)),
-            None => self,
+    /// Replaces the cause by one end's refusal of the other's certificate, if that is what ended the
+    /// connection.
+    fn explained(self, connection: &Connection) -> Self {
+        match self {
+            Self::Dropped => Self::Dropped,
+            Self::Failed(error) => {
+                Self::Failed(connection.refusal().map_or(error, AgentError::from))
+            }
         }
     }
 }
 
 /// A connection to a controller that has accepted this end, which sends messages of type `T`.
 pub(crate) struct ControllerStream<T> {
+    connection: Connection,
     pub(crate) lease: Lease,
     pub(crate) heartbeat: Duration,
     pub(crate) outgoing: mpsc::Sender<T>,
@@ -57,9 +60,10 @@ pub(crate) struct ControllerStream<T> {
 }
 
 impl<T> ControllerStream<T> {
-    /// Waits for the controller's answer to the `call`, whose hello was sent at `begin`; returns its
-    /// welcome too.
+    /// Waits for the controller's answer to the `call` over this connection, whose hello was sent at
+    /// `begin`; returns its welcome too.
     pub(crate) async fn welcomed(
+        connection: Connection,
         call: impl Future<Output = Result<Response<Streaming<v1::FromController>>, Status>>,
         begin: Instant,
         outgoing: mpsc::Sender<T>,
@@ -70,18 +74,25 @@ impl<T> ControllerStream<T> {
             Ok::<_, DisconnectCause>((first, incoming))
         };
         let answered = timeout(WELCOME, answered).await;
-        let (first, incoming) = answered.map_err(|_| AgentError::Silent)??;
+        let answered = answered.unwrap_or_else(|_| Err(AgentError::Silent.into()));
+        let (first, incoming) = answered.map_err(|cause| cause.explained(&connection))?;
         let Some(Incoming::Welcome(welcome)) = first.message else {
             return Err(DecodeError::Missing("welcome").into());
         };
         let (lease, heartbeat) = Lease::welcomed(&welcome, begin, Instant::now())?;
         let attached = Self {
+            connection,
             lease,
             heartbeat,
             outgoing,
             incoming,
         };
         Ok((attached, welcome))
+    }
+
+    /// Explains why the connection has ended.
+    pub(crate) fn explain(&self, cause: DisconnectCause) -> DisconnectCause {
+        cause.explained(&self.connection)
     }
 
     /// Sends a message; fails if the controller has not kept up for two heartbeats.

@@ -1,5 +1,6 @@
 //! Errors of the connection of an agent or a sender to its controller.
 
+use crate::connect::Refusal;
 use crate::translate::DecodeError;
 
 /// Why an agent has no controller.
@@ -11,6 +12,9 @@ pub enum AgentError {
     /// It refuses this end's certificate.
     #[error("cannot connect: {0}")]
     Certificate(String),
+    /// Its certificate is not accepted any more.
+    #[error("the controller is refused: {0}")]
+    Controller(String),
     /// It refuses the agent, or has ended.
     #[error("{}", .0.message())]
     Refused(Box<tonic::Status>),
@@ -29,6 +33,15 @@ pub enum AgentError {
     /// The controller has closed the connection.
     #[error("the controller has closed the connection")]
     Closed,
+}
+
+impl From<Refusal> for AgentError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::ByController(reason) => Self::Certificate(reason),
+            Refusal::OfController(reason) => Self::Controller(reason),
+        }
+    }
 }
 
 impl From<tonic::Status> for AgentError {

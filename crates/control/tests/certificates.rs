@@ -219,6 +219,20 @@ fn a_revoked_controller_is_refused() {
 }
 
 #[test]
+fn an_agent_leaves_a_controller_that_is_revoked_while_it_is_attached() {
+    let world = World::new(SELDOM);
+    let agent = world.agent(with_crl(&world.certificates, "switch").reload_every(OFTEN));
+    wait_for("an attached agent", || is_attached(&agent));
+    world.authority.revoke("controller").unwrap();
+    wait_for("the end of its connection", || {
+        has_failed_with(&agent, "its certificate is revoked")
+    });
+    world.issue("controller", Role::Controller, DAY);
+    assert_eq!(world.reload(), Ok(Reload::Changed));
+    wait_for("another certificate", || is_attached(&agent));
+}
+
+#[test]
 fn a_certificate_of_a_foreign_authority_is_called_so_at_both_ends() {
     let world = World::new(SELDOM);
     let others = Certificates::new();

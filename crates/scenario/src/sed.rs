@@ -105,7 +105,27 @@ impl SedOptions {
                 "set a `lease` of more than three times the `latency`",
             ));
         }
-        Ok(())
+        self.check_minimum(fields)
+    }
+
+    /// Reports a minimum of flows without deadline that the allocation does not have.
+    fn check_minimum(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        let (key, problem, fix) = match self.allocation {
+            SedAllocation::EarliestDeadline => (
+                "base",
+                "the allocation `earliest-deadline` gives flows without deadline a share, no number of segments",
+                "set `best_effort`, or `allocation` to `paper` or `planned`",
+            ),
+            SedAllocation::Paper | SedAllocation::Planned => (
+                "best_effort",
+                "only the allocation `earliest-deadline` has a share for flows without deadline",
+                "set `base`, or remove `allocation`",
+            ),
+        };
+        match fields.at(key) {
+            Some(written) => Err(written.conflict(problem, fix)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -70,9 +70,24 @@ pub struct FlowDemand {
     /// How much it can use within the next round trip, in segments: zero if it has nothing to send
     /// ([`Method::EarliestDeadline`]).
     pub usable: u32,
+    /// How much of that it will have in flight: less where it does not fill its window
+    /// ([`Method::EarliestDeadline`]).
+    pub expected: u32,
+    /// Whether what it has in flight grows quickly, so that it may soon use all of any window
+    /// ([`Method::EarliestDeadline`]).
+    pub is_growing: bool,
 }
 
 impl FlowDemand {
+    /// Returns the remaining segments. A flow that is larger than its demand says has an unknown rest.
+    fn remaining(&self, job: &Job) -> u32 {
+        if job.size.is_zero() {
+            self.usable
+        } else {
+            self.rest(job)
+        }
+    }
+
     /// Returns equation 4: the window with which the rest arrives just in time, in segments, rounded
     /// up.
     fn needed(&self, job: &Job, rtt: Duration) -> u32 {

@@ -26,6 +26,11 @@ pub struct Entry {
     pub segment: u32,
     /// Its bytes in flight; `None` if they are not reported.
     pub in_flight: Option<u32>,
+    /// The most bytes in flight since it last waited, and when they were that.
+    peak: u32,
+    peak_at: Time,
+    /// Whether its bytes in flight grow quickly.
+    pub is_growing: bool,
     /// Whether it has nothing to send, as far as that is reported.
     pub is_idle: bool,
     /// Its window in segments; `None` if it is not limited.
@@ -33,6 +38,11 @@ pub struct Entry {
     /// When it was last reported.
     pub reported_at: Time,
 }
+
+/// Bytes in flight grow quickly if they become more by one part of so many within this time: several round
+/// trips, as one without an ACK is no sign of a slow sender.
+const GROWTH: u32 = 8;
+const GROWS_FOR: Duration = Duration::from_millis(50);
 
 /// The default of a full segment: RFC 894's 1500 bytes without headers.
 const USUAL_SEGMENT: u32 = 1460;
@@ -46,6 +56,9 @@ impl Entry {
             acknowledged: 0,
             segment: USUAL_SEGMENT,
             in_flight: None,
+            peak: 0,
+            peak_at: now,
+            is_growing: true,
             is_idle: false,
             window: None,
             reported_at: now,
@@ -74,18 +87,29 @@ impl Entry {
         self.demand.is_some_and(is_there) && self.in_flight == Some(0)
     }
 
+    /// Notes its bytes in flight.
+    pub(crate) fn note_in_flight(&mut self, now: Time, bytes: u32) {
+        self.in_flight = Some(bytes);
+        // One that has waited with one segment begins again.
+        if bytes > self.peak.saturating_add(self.peak / GROWTH) || self.window == Some(1) {
+            (self.peak, self.peak_at) = (bytes, now);
+        }
+        self.is_growing = now.since(self.peak_at) < GROWS_FOR;
+    }
+
     /// Returns how much it can use within the next round trip, in segments: its congestion window at
     /// most doubles.
     fn usable(&self) -> u16 {
-        match self.in_flight {
+        let most = u32::from(WindowInput::UNLIMITED);
+        let segments = match self.in_flight {
             _ if self.is_idle => 0,
-            None => u16::MAX,
+            None => most,
             Some(bytes) => {
                 let segments = bytes.div_ceil(self.segment.max(1));
-                let twice = segments.saturating_mul(2).saturating_add(INITIAL_WINDOW);
-                u16::try_from(twice).unwrap_or(u16::MAX)
+                segments.saturating_mul(2).saturating_add(INITIAL_WINDOW)
             }
-        }
+        };
+        segments.min(most) as u16
     }
 
     /// Whether its window is zero.
@@ -104,13 +128,16 @@ struct WindowInput {
     window: u32,
     /// Segments are at most 65,535 bytes long.
     segment: u16,
-    /// As in [`FlowDemand::usable`]; the largest value is no limit.
+    /// As in [`FlowDemand::usable`], with [`Self::GROWING`]; [`Self::UNLIMITED`] is no limit.
     usable: u16,
 }
 
 impl WindowInput {
     const ENDLESS: u64 = u64::MAX;
     const OWN: u32 = u32::MAX;
+    /// The bit that says [`FlowDemand::is_growing`].
+    const GROWING: u16 = 1 << 15;
+    const UNLIMITED: u16 = Self::GROWING - 1;
 
     fn of(entry: &Entry) -> Self {
         let left = |demand: Demand| demand.size.bytes().saturating_sub(entry.acknowledged);
@@ -118,7 +145,23 @@ impl WindowInput {
             left: entry.demand.map_or(Self::ENDLESS, left),
             window: entry.window.unwrap_or(Self::OWN),
             segment: u16::try_from(entry.segment).unwrap_or(u16::MAX),
-            usable: entry.usable(),
+            usable: match (entry.usable(), entry.is_growing) {
+                (0, _) => 0,
+                (usable, false) => usable,
+                (usable, true) => usable | Self::GROWING,
+            },
+        }
+    }
+
+    /// Returns how much of what is usable it will have in flight, in segments. If it does not fill its
+    /// window, its congestion window limits it, and grows by a quarter.
+    fn expected(self, usable: u32) -> u32 {
+        // As `Entry::usable` has it.
+        let in_flight = usable.saturating_sub(INITIAL_WINDOW) / 2;
+        if in_flight + 1 < self.window && self.window != Self::OWN && usable != u32::MAX {
+            usable.min(in_flight + in_flight.div_ceil(4) + 1)
+        } else {
+            usable
         }
     }
 
@@ -127,12 +170,15 @@ impl WindowInput {
             size: ByteSize::from_bytes(self.left),
             due: deadline.checked_since(now).unwrap_or(Duration::ZERO),
         };
+        let usable = match self.usable & !Self::GROWING {
+            Self::UNLIMITED => u32::MAX,
+            usable => usable.into(),
+        };
         FlowDemand {
             segment: self.segment.into(),
-            usable: match self.usable {
-                u16::MAX => u32::MAX,
-                usable => usable.into(),
-            },
+            usable,
+            expected: self.expected(usable),
+            is_growing: self.usable & Self::GROWING != 0,
             job: (self.left != Self::ENDLESS).then_some(job),
         }
     }

@@ -111,8 +111,8 @@ impl AgentTask {
         let _ = outgoing.try_send(hello);
         let mut client = AgentsClient::new(connection.channel.clone());
         let call = client.attach(Received(queued));
-        let attached = Attached::welcomed(call, begin, outgoing).await;
-        let (attached, welcome) = attached.map_err(|cause| cause.explained(&connection))?;
+        let attached = Attached::welcomed(connection, call, begin, outgoing).await;
+        let (attached, welcome) = attached?;
         let lease = &attached.lease;
         let leader_epoch = lease.leader_epoch.clone();
         let config: AgentConfig =
@@ -158,7 +158,7 @@ impl AgentTask {
                 () = silent => Err(AgentError::Silent.into()),
             };
             if let Err(end) = step {
-                return end;
+                return attached.explain(end);
             }
         }
     }

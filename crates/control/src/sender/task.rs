@@ -157,7 +157,7 @@ impl SenderTask {
                 () = silent => Err(AgentError::Silent.into()),
             };
             if let Err(end) = step {
-                return end;
+                return attached.explain(end);
             }
         }
     }
@@ -198,8 +198,8 @@ async fn attach(
     let _ = outgoing.try_send(hello);
     let mut client = FlowsClient::new(connection.channel.clone());
     let call = client.send(Received(queued));
-    let attached = Attached::welcomed(call, begin, outgoing).await;
-    let (attached, _) = attached.map_err(|cause| cause.explained(&connection))?;
+    let attached = Attached::welcomed(connection, call, begin, outgoing).await;
+    let (attached, _) = attached?;
     Ok(attached)
 }
 

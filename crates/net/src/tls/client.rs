@@ -397,6 +397,21 @@ impl ClientCredentials {
         }
     }
 
+    /// Returns the verifier of servers' certificates that is in force, to verify those of open
+    /// connections again after a reload; `None` for a configuration of [`ClientTls::from_rustls`], which
+    /// has its own.
+    ///
+    /// # Errors
+    /// [`TlsError::Verifier`], as of [`ClientTls::build`].
+    pub fn server_verifier(&self) -> Result<Option<Arc<dyn ServerCertVerifier>>, TlsError> {
+        let Source::Files(reloading) = &self.source else {
+            return Ok(None);
+        };
+        let source = reloading.source.lock();
+        let source = source.unwrap_or_else(PoisonError::into_inner);
+        source.verifier().map(Some)
+    }
+
     /// Returns the counters of connections without a handshake.
     pub fn known_servers(&self) -> KnownServersCounters {
         let servers = self.known_servers.as_ref();

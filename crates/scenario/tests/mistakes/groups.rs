@@ -141,6 +141,16 @@ fn deadlines_and_their_controller() {
             "[sed]\nrtt = \"1ms\"\nallocation = \"plan\"\n[measurements]",
             &["sed.allocation", "paper, planned"],
         ),
+        (
+            "[measurements]",
+            "[sed]\nrtt = \"1ms\"\nbase = 2\n[measurements]",
+            &["sed.base", "earliest-deadline", "set `best_effort`"],
+        ),
+        (
+            "[measurements]",
+            "[sed]\nrtt = \"1ms\"\nallocation = \"planned\"\nbest_effort = 10\n[measurements]",
+            &["sed.best_effort", "earliest-deadline", "set `base`"],
+        ),
     ]);
 }
 

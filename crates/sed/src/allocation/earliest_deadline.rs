@@ -8,6 +8,10 @@ use crate::schedule::Job;
 /// Twin grows until the windows of one segment of all waiting flows are this part of it.
 const WAITING_PART: u32 = 20;
 
+/// Flows are served together if they are due within so many times the time until the first deadline. In a
+/// queue that is longer for them, later ones would delay the first.
+const HORIZON: u64 = 2;
+
 /// What a flow is to the allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
@@ -70,15 +74,23 @@ impl WindowAllocator {
         let due = count(|class| matches!(class, Class::Due(_)));
         let others = count(|class| class == Class::BestEffort);
         let given_up = count(|class| class == Class::GivenUp);
-        let share = match (due, others) {
+        let share_of = |total: u32| match (due, others) {
             (0, _) => total.saturating_sub(given_up),
             (_, 0) => 0,
             // A window of one segment waits for delayed ACKs: one flow at a time has two.
             _ => ((f64::from(total) * settings.best_effort).ceil() as u32).max(others + 1),
         };
-        let left = total.saturating_sub(share.max(others).saturating_add(due + given_up));
+        let share = share_of(total);
         self.admit(settings, flows, total, share.saturating_add(waiting));
-        let left = self.serve_due(settings, flows, left);
+        let single = due + given_up;
+        let left = total.saturating_sub(share.saturating_add(single));
+        let taken = self.serve_nearest(settings, flows, left);
+        // The others keep the link busy. A longer queue would delay these, which may still be in slow start.
+        let used = taken.saturating_add(single);
+        let in_flight = self.expected_in_flight(settings, flows);
+        let share = share_of(in_flight.saturating_add(share).min(total));
+        let left = settings.total.saturating_sub(share.saturating_add(used));
+        let left = self.serve_later(settings, flows, left);
         self.share_rest(settings, flows, share, left);
         let served = self.windows.iter().zip(classes());
         let waits =
@@ -114,42 +126,85 @@ impl WindowAllocator {
         self.chooser.choose(jobs, rate, &mut self.chosen);
     }
 
-    /// Serves the flows that can be in time, then the others with deadlines ahead; returns what is left.
-    fn serve_due(
+    /// Gives the flows that can be in time together, and have to be soon, `left` segments beyond the first
+    /// one of each. Returns how many of these they are expected to have in flight.
+    fn serve_nearest(
         &mut self,
         settings: &AllocationSettings,
         flows: &[FlowDemand],
         mut left: u32,
     ) -> u32 {
-        // First what each can use, then what it might: its congestion window grows.
-        for is_estimated in [true, false] {
-            for in_time in [true, false] {
-                let mut chosen = self.chosen.iter();
-                for (window, flow) in self.windows.iter_mut().zip(flows) {
-                    let Class::Due(job) = settings.class(flow) else {
-                        continue;
-                    };
-                    if chosen.next() != Some(&in_time) {
-                        continue;
-                    }
-                    // A flow that is larger than its demand says has an unknown rest.
-                    let rest = if job.size.is_zero() {
-                        flow.usable
-                    } else {
-                        flow.rest(&job)
-                    };
-                    let most = if is_estimated {
-                        rest.min(flow.usable)
-                    } else {
-                        rest
-                    };
-                    let more = most.saturating_sub(*window).min(left);
-                    *window += more;
-                    left -= more;
-                }
+        let first = self.with_deadline(settings, flows, true).next();
+        let Some(first) = first.map(|(_, _, job)| job.due) else {
+            return 0;
+        };
+        let horizon = first * HORIZON;
+        let is_near = |(_, _, job): &(&mut u32, &FlowDemand, Job)| job.due <= horizon;
+        let in_time = self.with_deadline(settings, flows, true);
+        for (window, flow, job) in in_time.take_while(is_near) {
+            *window = (flow.remaining(&job).min(flow.usable)).clamp(1, left + 1);
+            left -= flow.expected.clamp(1, *window) - 1;
+        }
+        let mut taken = 0_u32;
+        let in_time = self.with_deadline(settings, flows, true);
+        for (window, flow, job) in in_time.take_while(is_near) {
+            // What it might use beyond that.
+            let more = flow.remaining(&job).saturating_sub(*window).min(left);
+            *window += more;
+            left -= more;
+            let used = if flow.is_growing {
+                *window
+            } else {
+                flow.expected.clamp(1, *window)
+            };
+            taken = taken.saturating_add(used - 1);
+        }
+        taken
+    }
+
+    /// Returns how much the flows with deadlines will have in flight, in segments.
+    fn expected_in_flight(&self, settings: &AllocationSettings, flows: &[FlowDemand]) -> u32 {
+        let served = self.windows.iter().zip(flows);
+        let due = served.filter(|(_, flow)| matches!(settings.class(flow), Class::Due(_)));
+        due.fold(0, |sum, (window, flow)| {
+            sum.saturating_add(flow.expected.clamp(1, *window))
+        })
+    }
+
+    /// Gives `left` segments to the other flows that can be in time, then to those that cannot. Returns what
+    /// is left.
+    fn serve_later(
+        &mut self,
+        settings: &AllocationSettings,
+        flows: &[FlowDemand],
+        mut left: u32,
+    ) -> u32 {
+        for in_time in [true, false] {
+            for (window, flow, job) in self.with_deadline(settings, flows, in_time) {
+                let most = flow.remaining(&job).min(flow.usable);
+                let more = most.saturating_sub(*window).min(left);
+                *window += more;
+                left -= more;
             }
         }
         left
+    }
+
+    /// Returns the flows with deadlines ahead that can be in time, or the others, with their windows.
+    fn with_deadline<'a>(
+        &'a mut self,
+        settings: &'a AllocationSettings,
+        flows: &'a [FlowDemand],
+        in_time: bool,
+    ) -> impl Iterator<Item = (&'a mut u32, &'a FlowDemand, Job)> {
+        let mut chosen = self.chosen.iter();
+        let flows = self.windows.iter_mut().zip(flows);
+        flows.filter_map(move |(window, flow)| {
+            let Class::Due(job) = settings.class(flow) else {
+                return None;
+            };
+            (chosen.next() == Some(&in_time)).then_some((window, flow, job))
+        })
     }
 
     /// Divides the share of the flows without deadline, and what the others have left.

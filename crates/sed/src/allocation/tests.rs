@@ -27,6 +27,8 @@ fn with_deadline(bytes: u64, micros: u64) -> FlowDemand {
             due: Duration::from_nanos(micros * MICROSECOND),
         }),
         usable: u32::MAX,
+        expected: u32::MAX,
+        is_growing: true,
     }
 }
 
@@ -34,6 +36,8 @@ const ENDLESS: FlowDemand = FlowDemand {
     segment: 1460,
     job: None,
     usable: u32::MAX,
+    expected: u32::MAX,
+    is_growing: true,
 };
 
 #[test]
@@ -118,11 +122,60 @@ fn turns_go_by_deadline_and_skip_flows_that_would_be_late() {
     assert_eq!(windows, [2, 21, 20, 3]);
 }
 
+/// A flow with so many segments in flight, whose congestion window has stopped growing.
+fn steady(bytes: u64, micros: u64, in_flight: u32) -> FlowDemand {
+    FlowDemand {
+        usable: 2 * in_flight + 10,
+        expected: in_flight,
+        is_growing: false,
+        ..with_deadline(bytes, micros)
+    }
+}
+
+#[test]
+fn only_flows_that_are_soon_due_lengthen_the_queue() {
+    // Beside 20 waiting flows Twin may grow to 400: for the first two, not for what waits.
+    let soon = FlowDemand {
+        usable: 20,
+        expected: 20,
+        ..with_deadline(1_000_000, 20_000)
+    };
+    let mut flows = vec![soon; 2];
+    flows.extend([with_deadline(1_000_000, 60_000); 20]);
+    flows.push(ENDLESS);
+    let windows = allocate(&settings(Method::EarliestDeadline), &flows);
+    assert!(windows[0] > 46, "{windows:?}");
+    assert_eq!(windows[1], 20);
+    assert!(windows[2..22].iter().all(|window| *window == 1));
+    // A twentieth of what will be in flight, which is 60 and itself.
+    assert_eq!(windows[22], 4);
+}
+
+#[test]
+fn what_a_slow_sender_leaves_is_used() {
+    let slow = steady(10_000_000, 200_000, 4);
+    let settings = settings(Method::EarliestDeadline);
+    let windows = allocate(&settings, &[slow, ENDLESS]);
+    assert_eq!(windows[1], 46 - 4);
+    // While it grows, it may soon use all.
+    let growing = FlowDemand {
+        is_growing: true,
+        ..slow
+    };
+    let windows = allocate(&settings, &[growing, ENDLESS]);
+    assert_eq!(windows[1], 2);
+    // A later one is served beside it.
+    let windows = allocate(&settings, &[slow, steady(10_000_000, 300_000, 30)]);
+    assert!(windows[1] > 20, "{windows:?}");
+}
+
 fn candidates() -> impl Strategy<Value = Vec<FlowDemand>> {
     let job = (any::<u64>(), 0_u64..1 << 40);
     let candidate = (1_u32..9000, prop::option::of(job)).prop_map(|(segment, job)| FlowDemand {
         segment,
         usable: u32::MAX,
+        expected: u32::MAX,
+        is_growing: true,
         job: job.map(|(size, due)| Job {
             size: ByteSize::from_bytes(size),
             due: Duration::from_nanos(due),
@@ -165,6 +218,19 @@ proptest! {
                 prop_assert!(!job.due.is_zero() || *window == 0);
             }
         }
+    }
+
+    /// No flow has less than one segment.
+    #[test]
+    fn every_flow_has_a_segment(flows in candidates(), total in 0_u32..200, stop: bool) {
+        let settings = AllocationSettings {
+            total,
+            late: if stop { LatePolicy::Stop } else { LatePolicy::Spare },
+            ..settings(Method::EarliestDeadline)
+        };
+        let windows = allocate(&settings, &flows);
+        prop_assert_eq!(windows.len(), flows.len());
+        prop_assert!(windows.iter().all(|window| *window >= 1));
     }
 
     /// No flow waits for one with a later deadline that needs as much or more.

@@ -114,7 +114,7 @@ impl Controller {
             let mut is_complete = false;
             self.update(switch, &reported.flow, |entry| {
                 entry.acknowledged = entry.acknowledged.max(reported.acknowledged);
-                entry.in_flight = Some(reported.in_flight);
+                entry.note_in_flight(now, reported.in_flight);
                 entry.is_idle = reported.is_idle;
                 entry.reported_at = now;
                 is_complete = entry.is_complete();

@@ -321,7 +321,6 @@ pub(super) const CASES: &[Case] = &[
             ("total_rtt", "sed.total_rtt=loaded"),
             ("flow_rtt", "sed.flow_rtt=base"),
             ("allocation", "sed.allocation=planned"),
-            ("base", "sed.base=2"),
             ("best_effort", "sed.best_effort=10"),
             ("late", "sed.late=stop"),
             ("retransmit", "sed.retransmit=true"),
@@ -330,6 +329,12 @@ pub(super) const CASES: &[Case] = &[
             ("latency", "sed.latency=1ms"),
             ("rate", "sed.rate=1Mbps"),
         ],
+    ),
+    case(
+        "[sed]",
+        FILE,
+        &["sed.rtt=100us", "sed.allocation=paper"],
+        &[("base", "sed.base=2")],
     ),
     case(
         "[live]",
