@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the cost of `weir enforce`: kernel TCP between two network namespaces, with and without it.
 
-make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn`, `crowd`, `rate`, `requests` and
-`cgroup`, or the parts named.
+make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn`, `crowd`, `rate`, `requests`,
+`cgroup` and `switch`, or the parts named.
 Needs only Python's standard library, `ip` and a `weir` built with --features weir/bpf.
 """
 
@@ -19,6 +19,7 @@ import sys
 import time
 from pathlib import Path
 
+from marking_switch import switch
 from namespaces import Enforcer, Namespaces
 from rate_limit import rate
 from small_requests import requests
@@ -240,6 +241,7 @@ PARTS = {
     "rate": rate,
     "requests": requests,
     "cgroup": sockets,
+    "switch": switch,
 }
 
 

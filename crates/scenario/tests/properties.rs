@@ -301,8 +301,12 @@ prop_compose! {
         sed in prop::option::of(some_of(vec![
             ("threshold", one_of(&["\"1 packet\"", "\"30KB\""])),
             ("total_rtt", one_of(&["\"base\"", "\"loaded\""])),
-            ("allocation", one_of(&["\"paper\"", "\"planned\""])),
-            ("base", count(0..9)),
+            // Each allocation has a key of its own.
+            ("allocation", one_of(&[
+                "\"paper\"",
+                "\"planned\"\nbase = 3",
+                "\"earliest-deadline\"\nbest_effort = 20",
+            ])),
             ("retransmit", boolean()),
             ("latency", span(0..1_000_000)),
             ("rate", rate()),
