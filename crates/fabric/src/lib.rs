@@ -118,6 +118,7 @@ pub use red::{Ramp, Red};
 pub use rule::{Action, Class, Rule, Trigger};
 pub use scheduler::{ClassQueue, Classifier, Scheduler};
 pub use switch::{
-    BufferError, Element, Output, PortIndex, Routes, SharedBuffer, Switch, SwitchError,
+    BufferError, Element, LoadBalancing, Output, PortIndex, Routes, SharedBuffer, Switch,
+    SwitchError,
 };
 pub use timeline::{ConflictingChanges, PortChange, Timeline};

@@ -21,7 +21,7 @@ use crate::timeline::PortChange;
 
 pub use element::{Element, Output};
 pub use error::SwitchError;
-pub use routes::{PortIndex, Routes};
+pub use routes::{LoadBalancing, PortIndex, Routes};
 pub use shared_buffer::{BufferError, SharedBuffer};
 
 use ports::Ports;
@@ -98,8 +98,8 @@ pub struct Switch<P> {
 }
 
 impl<P: Packet + Clone + 'static> Switch<P> {
-    /// Creates a switch with these ports and routes. `seed` decides which of several ports a flow takes,
-    /// so that switches in a row choose independently.
+    /// Creates a switch with these ports and routes. `seed` decides which of several ports a flow or a
+    /// packet takes, so that switches in a row choose independently.
     pub fn new(
         ports: impl Into<Vec<EgressPort<P>>>,
         routes: Routes,
@@ -159,7 +159,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// [hold no packets](EgressPort::without_packets).
     #[inline(always)]
     pub fn transmit(&mut self, now: Time, packet: &mut P) -> Option<(PortIndex, Time)> {
-        match self.egress(packet) {
+        match self.egress(now, packet) {
             Some(port) => Some((port, self.transmit_by(now, port, packet)?)),
             None => {
                 self.ports.count_unroutable(packet);
@@ -176,10 +176,10 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.ports.transmit(now, port, packet)
     }
 
-    /// Returns the port by which a packet leaves, unless an element rewrites its destination.
+    /// Returns the port by which a packet that arrives at `now` leaves, unless an element rewrites its destination.
     #[inline]
-    pub fn egress(&self, packet: &P) -> Option<PortIndex> {
-        self.ports.egress(packet)
+    pub fn egress(&self, now: Time, packet: &P) -> Option<PortIndex> {
+        self.ports.egress(now, packet)
     }
 
     /// Returns all ports by which packets for a destination may leave.

@@ -78,7 +78,7 @@ mod written;
 
 pub use error::{Position, Problem, ProblemKind, ScenarioError};
 pub use fault::{Fault, FaultKind, FaultPeriod};
-pub use group::{Group, OfferedLoad, Pairing, StandsFor};
+pub use group::{ArrivalPairs, Group, OfferedLoad, Pairing, StandsFor};
 pub use level::{Buffer, Level};
 pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
 pub use loader::{Document, Setting, SettingError};
@@ -93,8 +93,8 @@ pub use reference::{deadline_key_reference, key_reference, policy_key_reference}
 pub use scenario::Scenario;
 pub use sed::{RttAverage, SedAllocation, SedLate, SedOptions};
 pub use topology::{
-    Crossings, Host, HostIndex, LinkClass, Node, PathFault, Port, PortIndex, Route, Routes,
-    SharedBuffer, SharedLimit, Switch, SwitchIndex, TconRule, Topology,
+    Crossings, Host, HostIndex, LinkClass, LoadBalancing, Node, PathFault, Port, PortIndex, Route,
+    Routes, SharedBuffer, SharedLimit, Switch, SwitchIndex, TconRule, Topology,
 };
 pub use transport::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
@@ -105,4 +105,6 @@ pub use transport::{
 pub use under_policy::{GroupUnderPolicy, PolicyMisfit, PolicyOutcome};
 pub use variants::{LoadedScenario, Variant};
 pub use warnings::{Warning, WarningKind};
-pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};
+pub use workload::{
+    ArrivalProcess, Arrivals, ConnectionUse, Distribution, Trace, TraceFlow, Workload,
+};

@@ -1,5 +1,6 @@
 //! The rows of comma-separated files that a scenario names.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use weir_units::ByteSize;
@@ -14,7 +15,7 @@ pub(crate) struct Rows<'a> {
     /// The position of its name.
     at: Cursor<'a>,
     path: PathBuf,
-    text: String,
+    text: Cow<'a, str>,
 }
 
 /// A line of the file with its fields, without the spaces around them.
@@ -26,11 +27,21 @@ pub(crate) struct Row<'r, const COLUMNS: usize> {
 }
 
 impl<'a> Rows<'a> {
+    /// Returns the rows of a text that was read from this file.
+    pub(crate) fn of(at: Cursor<'a>, path: PathBuf, text: &'a str) -> Self {
+        let text = Cow::Borrowed(text);
+        Self { at, path, text }
+    }
+
     /// Reads the file that a value names, of at most this many MiB.
     pub(crate) fn read(at: Cursor<'a>, file: &str, most: u64) -> Result<Self, Reported> {
         let path = at.problems.path_of(file);
         match read_text(&path, most, "CSV") {
-            Ok(text) => Ok(Self { at, path, text }),
+            Ok(text) => Ok(Self {
+                at,
+                path,
+                text: Cow::Owned(text),
+            }),
             Err(error) => {
                 let message = match error {
                     ScenarioError::Unreadable { source, .. } => source.to_string(),

@@ -18,6 +18,7 @@ pub static SHIPPED: &[(&str, &str)] = shipped! {
     "dctcp-queue"
     "dcquic-queue"
     "incast"
+    "incast-background"
     "convergence"
     "cubic-fairness"
     "handshake"

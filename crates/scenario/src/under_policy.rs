@@ -138,10 +138,10 @@ pub enum PolicyMisfit {
         /// The share.
         fraction: String,
     },
-    /// A share of requests to all hosts at once.
+    /// A share of flows that belong together: an incast's, or a trace's.
     #[error(
-        "the rule on line {line} takes a share of the group `{group}`, whose flows answer one request together \
-         (`incast`): make two groups"
+        "the rule on line {line} takes a share of the group `{group}`, whose flows belong together (an incast, or a \
+         trace): make two groups"
     )]
     Indivisible {
         /// The group.
@@ -323,7 +323,9 @@ fn treated(mut group: Group, rule: &PolicyRule) -> (Group, PolicyOutcome) {
 fn divided(group: &Group, fraction: f64, line: u32) -> Result<(Group, Group), PolicyMisfit> {
     let (mut inside, mut outside) = (group.clone(), group.clone());
     match &group.workload {
-        Workload::Incast { .. } => {
+        Workload::Incast { .. }
+        | Workload::Trace { .. }
+        | Workload::Poisson { fan_in: 2.., .. } => {
             let group = group.name.clone();
             return Err(PolicyMisfit::Indivisible { group, line });
         }

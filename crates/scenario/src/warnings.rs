@@ -3,9 +3,9 @@
 use std::fmt;
 
 use weir_congestion::{AlgorithmSpec, Value};
-use weir_units::Duration;
+use weir_units::{Duration, Time};
 
-use crate::{Group, Scenario, TcpOptions, Transport};
+use crate::{Group, Scenario, TcpOptions, TraceFlow, Transport, Workload};
 
 /// Settings that are valid together, but rarely meant.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +43,19 @@ pub enum WarningKind {
         /// Its load.
         load: f64,
     },
+    /// Flows of a trace start too late.
+    #[error(
+        "{late} of the {count} flows of the trace start after the end, at {end}, and are left out; set a longer \
+         `duration` to have them"
+    )]
+    LateFlows {
+        /// The flows that are left out.
+        late: usize,
+        /// All flows.
+        count: usize,
+        /// The time at which the group ends.
+        end: Time,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -55,8 +68,25 @@ impl Scenario {
     /// Returns the warnings about this scenario.
     pub fn warnings(&self) -> Vec<Warning> {
         let windows = self.groups.iter().filter_map(small_window);
-        windows.chain(overload(self)).collect()
+        let late = self.groups.iter();
+        let late = late.filter_map(|group| late_flows(group, self.duration));
+        windows.chain(late).chain(overload(self)).collect()
     }
+}
+
+/// Returns the warning about flows of a trace that start after the end.
+fn late_flows(group: &Group, duration: Duration) -> Option<Warning> {
+    let Workload::Trace { trace } = &group.workload else {
+        return None;
+    };
+    let end = Time::ZERO + duration;
+    let end = group.stop.unwrap_or(end).min(end);
+    let late = |flow: &&TraceFlow| group.start + flow.start >= end;
+    let (late, count) = (trace.flows.iter().filter(late).count(), trace.flows.len());
+    (late > 0).then(|| Warning {
+        key: format!("groups.{}.workload", group.name),
+        kind: WarningKind::LateFlows { late, count, end },
+    })
 }
 
 /// Returns the warning about a link that carries less than random arrivals offer.

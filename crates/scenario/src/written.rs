@@ -11,9 +11,9 @@ use weir_units::{ByteSize, Duration, Time};
 use crate::topology::Link;
 use crate::transport::Protocol;
 use crate::{
-    Distribution, Fault, FaultKind, FaultPeriod, Group, HostIndex, Pairing, PortIndex, Route,
-    Scenario, SedAllocation, SedOptions, SharedBuffer, StandsFor, Switch, TconRule, Topology,
-    Transport, Workload,
+    ArrivalProcess, Distribution, Fault, FaultKind, FaultPeriod, Group, HostIndex, LoadBalancing,
+    Pairing, PortIndex, Route, Scenario, SedAllocation, SedOptions, SharedBuffer, StandsFor,
+    Switch, TconRule, Topology, Transport, Workload,
 };
 
 impl Serialize for Scenario {
@@ -92,6 +92,8 @@ fn ports<'s>(ports: &[PortIndex], topology: &'s Topology) -> Vec<&'s str> {
 #[derive(Serialize)]
 struct WrittenSwitch<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
+    load_balancing: Option<LoadBalancing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     shared_buffer: Option<SharedBuffer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tcon: Vec<WrittenRule<'s>>,
@@ -101,6 +103,8 @@ impl<'s> WrittenSwitch<'s> {
     fn of(switch: &'s Switch, topology: &'s Topology) -> Self {
         let rules = switch.tcon.iter();
         Self {
+            load_balancing: Some(switch.load_balancing)
+                .filter(|by| *by != LoadBalancing::default()),
             shared_buffer: switch.shared_buffer,
             tcon: rules.map(|rule| WrittenRule::of(rule, topology)).collect(),
         }
@@ -190,6 +194,10 @@ enum WrittenWorkload<'s> {
         kind: &'static str,
         load: f64,
         of: &'s str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        per: Option<ArrivalProcess>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fan_in: Option<u32>,
         distribution: &'s Distribution,
     },
     Other(&'s Workload),
@@ -198,10 +206,20 @@ enum WrittenWorkload<'s> {
 impl<'s> WrittenWorkload<'s> {
     fn of(group: &'s Group) -> Self {
         match (&group.workload, &group.load) {
-            (Workload::Poisson { distribution, .. }, Some(load)) => Self::ByLoad {
+            (
+                Workload::Poisson {
+                    per,
+                    fan_in,
+                    distribution,
+                    ..
+                },
+                Some(load),
+            ) => Self::ByLoad {
                 kind: "poisson",
                 load: load.load,
                 of: &load.of.name,
+                per: Some(*per).filter(|per| *per != ArrivalProcess::default()),
+                fan_in: Some(*fan_in).filter(|count| *count > 1),
                 distribution,
             },
             (workload, _) => Self::Other(workload),
@@ -211,12 +229,15 @@ impl<'s> WrittenWorkload<'s> {
 
 impl<'s> WrittenGroup<'s> {
     fn of(group: &'s Group, topology: &'s Topology) -> Self {
-        let arrive_at_random = matches!(group.workload, Workload::Poisson { .. });
+        let arrive = matches!(
+            group.workload,
+            Workload::Poisson { .. } | Workload::Trace { .. }
+        );
         Self {
             from: hosts(&group.from, topology),
             to: hosts(&group.to, topology),
             pairing: group.pairing,
-            flows: (!arrive_at_random).then_some(group.flows),
+            flows: (!arrive).then_some(group.flows),
             transport: group.transport.protocol(),
             via: group.via.map(|switch| &topology.switch(switch).name[..]),
             start: group.start,

@@ -164,7 +164,7 @@ fn network() -> BoxedStrategy<String> {
             "[switches.t]\n[switches.u]\n".to_owned(),
             one("a", "s", ""),
             one("s", "t", &format!("name = \"trunk\"\n{queues}")),
-            one("s", "u", &queues),
+            one("s", "u", &format!("{queues}count = {}\n", 1 + count % 3)),
             one("t", "receiver", ""),
             one("u", "receiver", ""),
             if routed { route } else { "" }.to_owned(),
@@ -238,9 +238,13 @@ fn group() -> BoxedStrategy<String> {
                 )
             }
         ),
-        (span(1_000_000..1 << 40), one_of(&["\"web-search\"", "\"data-mining\"", "[[\"1KB\", 0.3], [\"1MB\", 1]]"]))
-            .prop_map(|(interval, sizes)| format!(
-                "{{ kind = \"poisson\", mean_interval = {interval}, distribution = {sizes} }}"
+        (
+            span(1_000_000..1 << 40),
+            one_of(&["\"web-search\"", "\"google-rpc-2008\"", "[[\"1KB\", 0.3], [\"1MB\", 1]]"]),
+            one_of(&["host", "group"]),
+        )
+            .prop_map(|(interval, sizes, per)| format!(
+                "{{ kind = \"poisson\", mean_interval = {interval}, per = \"{per}\", distribution = {sizes} }}"
             )),
     ];
     let keys = some_of(vec![

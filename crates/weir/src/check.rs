@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::Serialize;
 use weir_scenario::{
-    GroupUnderPolicy, LoadedScenario, Position, Problem, Scenario, ScenarioError, Setting,
+    GroupUnderPolicy, LoadedScenario, Position, Problem, Scenario, ScenarioError, Setting, Workload,
 };
 
 use crate::failure::Failure;
@@ -69,7 +69,7 @@ impl Check {
         let facts = [
             count(topology.hosts.len() as u64, "host"),
             count(topology.ports.len() as u64 / 2, "link"),
-            count(flows.sum(), "flow"),
+            count(flows.sum::<u64>() + traced_flows(scenario), "flow"),
             count(loaded.variants.len() as u64, "variant"),
         ];
         let mut out = format!("# {}: {}\n", self.chosen.name(), facts.join(", "));
@@ -91,6 +91,15 @@ impl Check {
         out.push_str(&toml::to_string(scenario).map_err(Failure::of)?);
         Ok(out)
     }
+}
+
+/// Returns the number of flows that traces have.
+fn traced_flows(scenario: &Scenario) -> u64 {
+    let traces = scenario.groups.iter().map(|group| match &group.workload {
+        Workload::Trace { trace } => trace.flows.len() as u64,
+        _ => 0,
+    });
+    traces.sum()
 }
 
 /// `1 host`, `2 hosts`.

@@ -94,7 +94,7 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
 
     /// Returns the port by which this packet would leave, if no later element rewrites its destination.
     pub fn egress(&self, packet: &P) -> Option<PortIndex> {
-        self.ports.egress(packet)
+        self.ports.egress(self.now, packet)
     }
 
     /// Returns a port as of the last event there: its queue is no shorter than it is now.

@@ -86,8 +86,8 @@ impl<P: Packet + Clone> Ports<P> {
 
     /// Returns the port of a packet's route.
     #[inline]
-    pub(super) fn egress(&self, packet: &P) -> Option<PortIndex> {
-        self.routes.port_for(packet, self.seed)
+    pub(super) fn egress(&self, now: Time, packet: &P) -> Option<PortIndex> {
+        self.routes.port_for(now, packet, self.seed)
     }
 
     /// Drops a packet without a route that the caller keeps.
@@ -121,7 +121,7 @@ impl<P: Packet + Clone> Ports<P> {
         packet: P,
         changed: &mut (impl FnMut(PortIndex, Option<Time>) + ?Sized),
     ) {
-        let port = self.routes.port_for(&packet, self.seed);
+        let port = self.routes.port_for(now, &packet, self.seed);
         let Some((port, egress_port)) = port.and_then(|port| {
             let egress_port = self.egress_ports.get_mut(port.index())?;
             Some((port, egress_port))

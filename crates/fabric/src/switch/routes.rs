@@ -1,5 +1,7 @@
 //! Routes: the egress port for each destination.
 
+use weir_units::Time;
+
 use crate::flow_hash::mix;
 use crate::packet::{self, Packet};
 
@@ -19,8 +21,17 @@ impl PortIndex {
     }
 }
 
-/// The routes of a switch: one port for each destination, or several of equal cost among which the flow
-/// decides (ECMP: RFC 2992), so that a flow's packets stay in order.
+/// How packets are spread over several ports of equal cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadBalancing {
+    /// The flow decides (ECMP: RFC 2992), so that its packets stay in order.
+    #[default]
+    Flow,
+    /// Each packet takes a random one (Dixit et al., INFOCOM 2013): packets of a flow may overtake one another.
+    Packet,
+}
+
+/// The routes of a switch: one port for each destination, or several of equal cost.
 ///
 /// Destinations are small numbers; memory grows with the largest.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +39,7 @@ pub struct Routes {
     to: Vec<Route>,
     /// The ports of routes that have several.
     sets: Vec<PortIndex>,
+    load_balancing: LoadBalancing,
 }
 
 /// The route to a destination.
@@ -46,6 +58,14 @@ impl Routes {
     /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Spreads packets over several ports in this way.
+    pub fn with_load_balancing(self, load_balancing: LoadBalancing) -> Self {
+        Self {
+            load_balancing,
+            ..self
+        }
     }
 
     /// Sets the route to `destination` to one of `ports`, in place of an earlier one. No ports, or a
@@ -97,23 +117,39 @@ impl Routes {
         (0..route.choices).filter_map(move |choice| self.choice(route, choice))
     }
 
-    /// Returns the port by which a packet leaves.
+    /// Returns the port by which a packet that arrives at `now` leaves.
     #[inline(always)]
-    pub(super) fn port_for<P: Packet>(&self, packet: &P, seed: u64) -> Option<PortIndex> {
+    pub(super) fn port_for<P: Packet>(
+        &self,
+        now: Time,
+        packet: &P,
+        seed: u64,
+    ) -> Option<PortIndex> {
         let route = *self.to.get(packet.destination() as usize)?;
         match route.choices {
             1 => Some(PortIndex(route.first)),
             0 => None,
-            _ => self.choose(route, packet, seed),
+            _ => self.choose(route, now, packet, seed),
         }
     }
 
-    /// Returns one of several ports, by the flow.
+    /// Returns one of several ports, by the flow or at random. A random one depends on the time alone, so that
+    /// it is the same whenever it is asked for.
     #[inline(never)]
-    fn choose<P: Packet>(&self, route: Route, packet: &P, seed: u64) -> Option<PortIndex> {
+    fn choose<P: Packet>(
+        &self,
+        route: Route,
+        now: Time,
+        packet: &P,
+        seed: u64,
+    ) -> Option<PortIndex> {
         let flow = packet.flow_hash() ^ seed;
+        let hashed = match self.load_balancing {
+            LoadBalancing::Flow => flow,
+            LoadBalancing::Packet => flow ^ mix(now.as_nanos()),
+        };
         // The product is below the number of choices times 2^64.
-        let choice = (u128::from(mix(flow)) * u128::from(route.choices)) >> 64;
+        let choice = (u128::from(mix(hashed)) * u128::from(route.choices)) >> 64;
         self.choice(route, choice as u32)
     }
 
@@ -164,20 +200,49 @@ mod tests {
         indices.iter().copied().map(PortIndex::new).collect()
     }
 
+    fn port_of(routes: &Routes, to: u32, port: u16, seed: u64) -> Option<PortIndex> {
+        routes.port_for(Time::ZERO, &Sent { to, port }, seed)
+    }
+
+    #[test]
+    fn packets_spread_over_equal_cost_paths() {
+        let routes = Routes::new()
+            .with(0, ports(&[7]))
+            .with(1, ports(&[2, 5, 6]));
+        let routes = routes.with_load_balancing(LoadBalancing::Packet);
+        let choose = |at, to| {
+            let now = Time::from_nanos(at);
+            routes.port_for(now, &Sent { to, port: 1 }, 1).unwrap()
+        };
+        let mut counts = [0u32; 7];
+        for at in 0..30_000 {
+            // Packets of 1538 bytes at 100 Gbit/s.
+            counts[choose(at * 123, 1).index()] += 1;
+            assert_eq!(choose(at, 1), choose(at, 1));
+            assert_eq!(choose(at, 0), PortIndex(7));
+        }
+        // Four standard deviations are 327.
+        assert!(
+            [2, 5, 6]
+                .iter()
+                .all(|&port: &usize| counts[port].abs_diff(10_000) < 327)
+        );
+    }
+
     #[test]
     fn each_destination_is_routed_to_its_port() {
         let mut routes = Routes::new()
             .with(0, ports(&[3]))
             .with(4, ports(&[1]))
             .with(Routes::NOWHERE, ports(&[1]));
-        let port = |to| routes.port_for(&Sent { to, port: 1 }, 9);
+        let port = |to| routes.port_for(Time::ZERO, &Sent { to, port: 1 }, 9);
         assert_eq!(port(0), Some(PortIndex(3)));
         assert_eq!(port(4), Some(PortIndex(1)));
         assert_eq!(port(3), None);
         assert_eq!(port(5), None);
         assert_eq!(port(Routes::NOWHERE), None);
         routes.set(0, &[]);
-        assert_eq!(routes.port_for(&Sent { to: 0, port: 1 }, 9), None);
+        assert_eq!(port_of(&routes, 0, 1, 9), None);
         assert!(routes.iter().eq([(4, PortIndex(1))]));
     }
 
@@ -186,7 +251,7 @@ mod tests {
         let routes = Routes::new()
             .with(0, ports(&[7]))
             .with(1, ports(&[2, 5, 6]));
-        let choose = |port, seed| routes.port_for(&Sent { to: 1, port }, seed).unwrap();
+        let choose = |port, seed| port_of(&routes, 1, port, seed).unwrap();
         let mut counts = [0u32; 7];
         for port in 0..30_000 {
             assert_eq!(choose(port, 1), choose(port, 1));

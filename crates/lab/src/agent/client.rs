@@ -121,7 +121,9 @@ impl<T: Transport> Client<'_, T> {
             Workload::Poisson {
                 mean_interval,
                 distribution,
+                ..
             } => self.arrivals(*mean_interval, distribution).await,
+            Workload::Trace { .. } => Err(only_simulated()),
         }
     }
 
@@ -248,7 +250,7 @@ impl<T: Transport> Client<'_, T> {
     }
 
     /// Starts transfers at random times. The superposed arrivals of several pairs of hosts are a Poisson
-    /// process again, so each pair draws its own.
+    /// process again, so each pair draws its own. Related are the pairs that share a process.
     async fn arrivals(
         &mut self,
         mean_interval: Duration,
@@ -272,6 +274,12 @@ impl<T: Transport> Client<'_, T> {
             next += random.exponential(of_pair);
         }
     }
+}
+
+/// A plan with this workload is refused before an order is given.
+pub(super) fn only_simulated() -> FlowFailure {
+    let problem = "the workload `trace` is only simulated".to_owned();
+    FlowFailure::Order { problem }
 }
 
 /// Runs one transfer of a `poisson` flow. Its failure does not affect the others.

@@ -9,6 +9,7 @@ use weir_traffic::transport::{Connection, Incoming, Listener, Transport};
 use weir_traffic::udp::Udp;
 use weir_units::{ByteSize, Duration};
 
+use super::client::only_simulated;
 use super::context::FlowContext;
 use super::datagrams;
 use super::flow_connection::FlowConnection;
@@ -118,6 +119,7 @@ async fn serve<I: Incoming>(
             let link = establish(incoming, &arrival.meter).await?;
             receive_transfer(link, context, &arrival.meter, true).await
         }
+        Workload::Trace { .. } => Err(only_simulated()),
         Workload::RequestResponse {
             request,
             response,

@@ -85,7 +85,7 @@ pub struct FlowOrder {
     /// Addresses of the server, the preferred one first; empty for a server.
     pub peer: Vec<SocketAddr>,
     /// The number of flows of an `incast` group that end at this host (the receiver waits for all), or
-    /// the number of pairs that share the arrivals of a `poisson` group; 1 otherwise.
+    /// the number of pairs that share the arrivals of a `poisson` process; 1 otherwise.
     pub related_flows: u32,
     /// When a client starts.
     pub start: Time,

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use weir_congestion::AlgorithmSpec;
 use weir_counters::FlowCounters;
 use weir_scenario::{
-    Arrivals, ConnectionUse, Distribution, MigrationDetector, MigrationOptions, QuicOptions,
-    QuicPacketSize, TlsOptions, UdpEcn, Workload,
+    ArrivalProcess, Arrivals, ConnectionUse, Distribution, MigrationDetector, MigrationOptions,
+    QuicOptions, QuicPacketSize, TlsOptions, UdpEcn, Workload,
 };
 use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -89,10 +89,20 @@ fn workload() -> impl Strategy<Value = Workload> {
             response,
             count,
         }),
-        (span(), distribution()).prop_map(|(mean_interval, distribution)| Workload::Poisson {
-            mean_interval,
-            distribution,
-        }),
+        (span(), distribution(), any::<bool>()).prop_map(
+            |(mean_interval, distribution, by_host)| {
+                Workload::Poisson {
+                    mean_interval,
+                    per: if by_host {
+                        ArrivalProcess::Host
+                    } else {
+                        ArrivalProcess::Group
+                    },
+                    fan_in: 1,
+                    distribution,
+                }
+            }
+        ),
     ]
 }
 

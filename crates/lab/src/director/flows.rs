@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use weir_network::{Random, RngStream, Seeds};
-use weir_scenario::{Group, HostIndex, Node, Scenario, Workload};
+use weir_scenario::{ArrivalProcess, Group, HostIndex, Node, Scenario, Workload};
 use weir_units::{ByteSize, Rate, Time};
 
 use crate::control::{FlowOrder, LiveTransport, Role};
@@ -63,7 +63,7 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
                 later_starts: later_starts(group, seed),
                 ends: plan.ends(&scenario.topology, &routes, group, pair, index),
                 rates: (rate_of(scenario, pair.0), rate_of(scenario, pair.1)),
-                companions: companions.at(pair.1),
+                companions: companions.of_pair(pair),
                 seed,
             });
         }
@@ -94,6 +94,8 @@ enum ConcurrentFlows {
     One,
     /// The flows that end at the same host.
     AtHost(BTreeMap<HostIndex, u32>),
+    /// The flows that begin at the same host.
+    FromHost(BTreeMap<HostIndex, u32>),
     /// All flows of the group.
     All(u32),
 }
@@ -108,6 +110,16 @@ impl ConcurrentFlows {
                 }
                 Self::AtHost(counts)
             }
+            Workload::Poisson {
+                per: ArrivalProcess::Host,
+                ..
+            } => {
+                let mut counts = BTreeMap::new();
+                for (from, _) in group.pairs() {
+                    *counts.entry(from).or_default() += 1;
+                }
+                Self::FromHost(counts)
+            }
             Workload::Poisson { .. } => {
                 Self::All(u32::try_from(group.pairs().count()).unwrap_or(u32::MAX))
             }
@@ -115,10 +127,11 @@ impl ConcurrentFlows {
         }
     }
 
-    fn at(&self, host: HostIndex) -> u32 {
+    fn of_pair(&self, (from, to): (HostIndex, HostIndex)) -> u32 {
         match self {
             Self::One => 1,
-            Self::AtHost(counts) => counts.get(&host).copied().unwrap_or(1),
+            Self::AtHost(counts) => counts.get(&to).copied().unwrap_or(1),
+            Self::FromHost(counts) => counts.get(&from).copied().unwrap_or(1),
             Self::All(count) => *count,
         }
     }

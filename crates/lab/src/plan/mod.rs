@@ -83,6 +83,15 @@ fn check_parts(scenario: &Scenario) -> Result<(), PlanError> {
     for group in &scenario.groups {
         // The controller identifies flows by their servers' ports. Random sizes cannot be identified.
         let is_random = matches!(group.workload, Workload::Poisson { .. });
+        if let Workload::Trace { .. } = group.workload {
+            let key = format!("groups.{}.workload", group.name);
+            return Err(PlanError::OnlySimulated { key });
+        }
+        // Each pair of hosts draws its own arrivals: several do not draw the same ones.
+        if let Workload::Poisson { fan_in: 2.., .. } = group.workload {
+            let key = format!("groups.{}.workload.fan_in", group.name);
+            return Err(PlanError::OnlySimulated { key });
+        }
         if scenario.sed.is_some() && group.deadline.is_some() && is_random {
             let key = format!("groups.{}.deadline", group.name);
             return Err(PlanError::OnlySimulated { key });

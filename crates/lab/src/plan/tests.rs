@@ -190,6 +190,33 @@ fn settings_only_of_the_simulation_are_refused() {
 }
 
 #[test]
+fn a_trace_is_refused() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/examples/trace.toml"
+    );
+    let loaded = Scenario::load(std::path::Path::new(file), &[]).unwrap();
+    let error = Plan::new(&loaded.scenario).unwrap_err();
+    let expected = PlanError::OnlySimulated {
+        key: "groups.trace.workload".to_owned(),
+    };
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn an_incast_at_random_times_is_refused() {
+    let workload = "groups.cubic.workload={ kind = \"poisson\", mean_interval = \"1ms\", fan_in = 2, \
+                    distribution = [[\"1KB\", 1.0]] }";
+    let settings = [workload, "groups.cubic.from=sender*"].map(|text| text.parse().unwrap());
+    let loaded = Scenario::parse("test.toml", DUMBBELL, &settings).unwrap();
+    let error = Plan::new(&loaded.scenario).unwrap_err();
+    let expected = PlanError::OnlySimulated {
+        key: "groups.cubic.workload.fan_in".to_owned(),
+    };
+    assert_eq!(error, expected);
+}
+
+#[test]
 fn ack_every_is_one_setting_per_host() {
     let each = DUMBBELL.replace(
         "from = \"sender2\"",

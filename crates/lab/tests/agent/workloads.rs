@@ -1,7 +1,7 @@
 //! Every workload over every transport.
 
 use weir_lab::control::{AgentEvent, FlowOrder, FlowOutcome, HostCommand, LiveTransport, Role};
-use weir_scenario::{Arrivals, ConnectionUse, Distribution, QuicOptions, Workload};
+use weir_scenario::{ArrivalProcess, Arrivals, ConnectionUse, Distribution, QuicOptions, Workload};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::support::{Host, finished, order, outcomes, quic, run, streams, tcp, udp};
@@ -251,6 +251,8 @@ fn connections_to_a_known_peer_have_no_handshake() {
 fn random_arrivals() {
     let workload = Workload::Poisson {
         mean_interval: Duration::from_millis(2),
+        per: ArrivalProcess::Host,
+        fan_in: 1,
         distribution: Distribution::web_search(),
     };
     each(&workload, Until::Arrival, |transport, run| {

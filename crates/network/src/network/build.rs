@@ -4,7 +4,7 @@ use weir_fabric::{
     self as fabric, EgressPort, FaultSettings, Faults, Link, SharedBuffer, SharedLinkSettings,
     Switch,
 };
-use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, Topology};
+use weir_scenario::{HostIndex, LoadBalancing, Node, PortIndex, SharedLimit, Topology};
 use weir_units::{Duration, Time};
 
 use super::lookahead::NOTHING_AHEAD;
@@ -55,7 +55,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 Sender::Switch { port, .. } => Some(port),
                 Sender::Host(_) => None,
             };
-            let mut table = fabric::Routes::new();
+            let load_balancing = match topology.switch(index).load_balancing {
+                LoadBalancing::Flow => fabric::LoadBalancing::Flow,
+                LoadBalancing::Packet => fabric::LoadBalancing::Packet,
+            };
+            let mut table = fabric::Routes::new().with_load_balancing(load_balancing);
             for host in topology.host_indices() {
                 let ways = routes.from_switch(index, host).iter().filter_map(local);
                 let ways: Vec<_> = ways.collect();

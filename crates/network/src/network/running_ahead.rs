@@ -139,7 +139,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     fn hop(&mut self, switch: u32, slot: SlotIndex, time: Time) -> Hop {
         let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
         let packet = self.in_flight.packet_mut(slot);
-        let egress = switch.egress(packet);
+        let egress = switch.egress(time, packet);
         let egress = egress.filter(|egress| ports[egress.index()].has_one_feeder);
         let Some(egress) = egress else {
             return Hop::Unknown;

@@ -25,7 +25,9 @@ impl Group {
         topology: &Topology,
         routes: &Routes,
     ) -> Result<(), Reported> {
+        self.check_trace(fields)?;
         self.check_parts(fields)?;
+        self.check_arrivals(fields, topology)?;
         self.check_packets(fields, topology)?;
         self.check_counts(fields)?;
         self.check_via(fields, topology)?;
@@ -104,6 +106,24 @@ impl Group {
         }
     }
 
+    /// A trace says which flows there are.
+    fn check_trace(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        if !matches!(self.workload, Workload::Trace { .. }) {
+            return Ok(());
+        }
+        let mut keys = ["flows", "start_within", "pairing"].into_iter();
+        match keys.find(|key| fields.has(key)) {
+            Some("pairing") if self.pairing == Pairing::All => Ok(()),
+            Some("flows") if self.flows == 1 => Ok(()),
+            Some("start_within") if self.start_within.is_zero() => Ok(()),
+            None => Ok(()),
+            Some(key) => Err(fields.error_position(key).conflict(
+                "the workload `trace` says which hosts flows connect, and when",
+                format!("remove `{key}`"),
+            )),
+        }
+    }
+
     /// Checks that all sending hosts are connected to the switch `via`.
     fn check_via(&self, fields: &Fields<'_>, topology: &Topology) -> Result<(), Reported> {
         let Some(switch) = self.via else {
@@ -150,10 +170,13 @@ impl Group {
 
     fn check_deadline(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         match (self.deadline, &self.workload) {
-            (None, _) | (_, Workload::Transfer { .. } | Workload::Poisson { .. }) => Ok(()),
+            (None, _)
+            | (_, Workload::Transfer { .. } | Workload::Poisson { .. } | Workload::Trace { .. }) => {
+                Ok(())
+            }
             _ => Err(fields.error_position("deadline").conflict(
                 "only a flow that ends by itself has a deadline",
-                "remove `deadline`, or set the workload `transfer` or `poisson`",
+                "remove `deadline`, or set the workload `transfer`, `poisson` or `trace`",
             )),
         }
     }
@@ -193,9 +216,10 @@ impl Group {
                 "set `start` and `start_within` to less, or a longer `duration`",
             ));
         }
-        if let Workload::Poisson { mean_interval, .. } = self.workload {
+        if let Some(interval) = self.mean_arrival_seconds() {
             let until = self.stop.unwrap_or(end).min(end);
-            let arrivals = until.since(self.start) / mean_interval;
+            let arrivals = until.since(self.start).as_secs_f64() / interval;
+            let arrivals = (arrivals * f64::from(self.flows_per_arrival())) as u64;
             if arrivals > MOST_ARRIVALS {
                 return Err(fields
                     .error_position("workload")

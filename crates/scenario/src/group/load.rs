@@ -1,7 +1,5 @@
 //! `load`: how often flows arrive, by the utilization of links.
 
-use weir_units::Duration;
-
 use super::Group;
 use crate::document::{Cursor, Reported};
 use crate::packetization::Packetization;
@@ -42,9 +40,8 @@ impl Group {
         if per_flow <= 0.0 {
             return Err(uncrossed(of, &class, topology, &crossings));
         }
-        // A mean of zero would cause an infinite number of arrivals.
-        let interval = Duration::from_secs_f64(per_flow / written.load);
-        let interval = interval.max(Duration::from_nanos(1));
+        let per_arrival = per_flow * f64::from(self.flows_per_arrival());
+        self.set_mean_arrival_seconds(per_arrival / written.load);
         if let [port] = class.ports[..]
             && topology.port(port).name == class.name
             && crossings.share(port) < 1.0 - 1e-9
@@ -58,8 +55,9 @@ impl Group {
                 ),
                 format!(
                     "set `of` to \"hosts\", or to {}; a load of this link alone is `mean_interval = \
-                     \"{interval}\"` in place of `load` and `of`",
-                    class_names(topology)
+                     \"{}\"` in place of `load` and `of`",
+                    class_names(topology),
+                    self.mean_interval()
                 ),
             ));
         }
@@ -67,9 +65,6 @@ impl Group {
             load: written.load,
             of: class,
         });
-        if let Workload::Poisson { mean_interval, .. } = &mut self.workload {
-            *mean_interval = interval;
-        }
         Ok(())
     }
 
@@ -101,12 +96,10 @@ impl Group {
         crossings: &Crossings,
     ) -> Option<f64> {
         match &self.workload {
-            Workload::Poisson {
-                mean_interval,
-                distribution,
-            } => {
+            Workload::Poisson { distribution, .. } => {
                 let per_flow = self.seconds_per_flow(class, distribution, topology, crossings);
-                Some(per_flow / mean_interval.as_secs_f64())
+                let per_arrival = per_flow * f64::from(self.flows_per_arrival());
+                Some(per_arrival / self.mean_arrival_seconds()?)
             }
             Workload::Cbr { rate, packet, .. } => {
                 let packets = Packetization::of(&self.transport, topology.smallest_mtu(), *packet);

@@ -1,5 +1,6 @@
 //! Groups of equal flows, which results report together.
 
+mod arrivals;
 mod check;
 mod load;
 mod stands_for;
@@ -11,8 +12,10 @@ use weir_units::{Duration, Time};
 use crate::schema::Accepts;
 use crate::topology::{Builder, Node, SwitchIndex};
 use crate::transport::{Transport, TransportKeys};
+use crate::workload::WorkloadContext;
 use crate::{HostIndex, PortIndex, Routes, Topology, Workload};
 
+pub use arrivals::ArrivalPairs;
 pub(crate) use check::{check_epochs, check_flows};
 pub use load::OfferedLoad;
 pub(crate) use stands_for::Fit;
@@ -62,15 +65,19 @@ pub struct Group {
     /// `epochs`.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "never")]
     pub failover: Option<Duration>,
-    /// The time that a transfer may take from its start; with the workloads `transfer` and
-    /// `poisson`. The congestion control `d2tcp` and the controller of `[sed]` receive it, and
+    /// The time that a transfer may take from its start; with the workloads `transfer`, `poisson` and
+    /// `trace`. The congestion control `d2tcp` and the controller of `[sed]` receive it, and
     /// transfers that miss it are counted.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "none")]
     pub deadline: Option<Duration>,
     /// The data that the flows carry.
     #[key(
         accepts = Accepts::Other("\"bulk\", or a table with `kind`"),
-        read = Workload::read(at, &context.topology)
+        read = Workload::read(at, WorkloadContext {
+            topology: &context.topology,
+            from: from.as_deref().ok(),
+            to: to.as_deref().ok(),
+        })
     )]
     pub workload: Workload,
     /// The load from which the mean time between random arrivals was computed.
@@ -86,7 +93,7 @@ pub struct Group {
     /// The earliest start of the flows.
     #[key(accepts = Accepts::SPAN, default = "0s")]
     pub start: Time,
-    /// Each flow starts at a random time within this span from `start`; not with `poisson`.
+    /// Each flow starts at a random time within this span from `start`; not with `poisson` or `trace`.
     #[key(accepts = Accepts::SPAN, default = "0s")]
     pub start_within: Duration,
     /// The time at which the flows stop, even if they have data left to send.
@@ -148,10 +155,10 @@ impl Group {
         ways
     }
 
-    /// Returns the number of flows at the start; zero with random arrivals.
+    /// Returns the number of flows at the start; zero if flows arrive later.
     pub fn flow_count(&self) -> u64 {
         match self.workload {
-            Workload::Poisson { .. } => 0,
+            Workload::Poisson { .. } | Workload::Trace { .. } => 0,
             _ => self.pair_bound().saturating_mul(u64::from(self.flows)),
         }
     }

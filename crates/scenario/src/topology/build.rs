@@ -7,8 +7,9 @@ use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::names::{NameTarget, check_name};
+use super::shared_buffer::SharedMemory;
 use super::{
-    Host, HostIndex, Names, Node, PARALLEL, Port, SharedBuffer, Switch, SwitchIndex, Topology,
+    Host, HostIndex, LoadBalancing, Names, Node, PARALLEL, Port, Switch, SwitchIndex, Topology,
 };
 use crate::Queue;
 use crate::document::{Cursor, Reported, Value};
@@ -48,6 +49,17 @@ pub(crate) struct PacketSizes {
     /// preamble, header, check sequence and gap, 2 is the overhead of ns-3's point-to-point links.
     #[key(accepts = Accepts::Size(ByteSize::ZERO, ByteSize::from_bytes(1_000)), default = "38B")]
     pub(crate) framing: ByteSize,
+}
+
+/// The options of all switches of a network.
+#[derive(Clone, Copy, Debug, Default, Keys)]
+pub(super) struct FabricOptions {
+    /// How packets are spread over paths of equal length and parallel links: by the flow (ECMP), or each
+    /// packet at random ("packet spraying"), so that packets of a flow may overtake one another.
+    #[key(default = "flow")]
+    load_balancing: LoadBalancing,
+    #[key(flatten)]
+    memory: SharedMemory,
 }
 
 /// The properties of a link in both directions.
@@ -130,16 +142,17 @@ impl<'q> Builder<'q> {
         Ok(Node::Switch(index))
     }
 
-    /// Adds the switches NAME1, NAME2 … with a shared buffer each, if there is one.
+    /// Adds the switches NAME1, NAME2 … with these options each.
     pub(super) fn add_switches(
         &mut self,
         at: &Cursor<'_>,
         name: &str,
         count: u32,
-        shared_buffer: Option<SharedBuffer>,
+        options: FabricOptions,
     ) -> Result<Vec<Node>, Reported> {
         let switches = (1..=count).map(|number| Switch {
-            shared_buffer,
+            load_balancing: options.load_balancing,
+            shared_buffer: options.memory.shared_buffer,
             ..Switch::new(&format!("{name}{number}"))
         });
         switches.map(|switch| self.add_switch(at, switch)).collect()

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{HostIndex, Node, PortIndex, Routes, SwitchIndex, Topology};
-use crate::{Group, Transport};
+use crate::{ArrivalPairs, Group, Transport};
 
 /// A switch of a path, the farthest from the destination first.
 type SwitchOrder = (Reverse<u32>, SwitchIndex);
@@ -29,26 +29,42 @@ impl Crossings {
 
 impl Group {
     /// Returns how many of the group's flows cross each port from sender to receiver, if all pairs of hosts have
-    /// equally many, and if flows are spread evenly over equal paths.
+    /// equally many, or all senders or receivers as the workload draws them, and if flows are spread evenly over
+    /// equal paths.
     pub fn crossings(&self, topology: &Topology, routes: &Routes) -> Crossings {
         let mut by_destination: BTreeMap<HostIndex, PortFlows> = BTreeMap::new();
-        let mut pairs = 0_u64;
-        for (from, to) in self.pairs() {
-            pairs += 1;
+        let mut cross = |(from, to): (HostIndex, HostIndex), flows: f64| {
             let first = self.first_ports(topology, routes, (from, to));
             let ports = by_destination.entry(to).or_default();
             for port in &first {
-                *ports.entry(*port).or_default() += 1.0 / first.len() as f64;
+                *ports.entry(*port).or_default() += flows / first.len() as f64;
             }
-        }
+        };
+        // Each pair, or each sender or receiver, has as many flows as any other.
+        let equal = match self.arrival_pairs() {
+            ArrivalPairs::Any(pairs) => {
+                pairs.iter().for_each(|pair| cross(*pair, 1.0));
+                pairs.len()
+            }
+            ArrivalPairs::BySender(sets)
+            | ArrivalPairs::ByReceiver {
+                receivers: sets, ..
+            } => {
+                for pairs in &sets {
+                    let each = 1.0 / pairs.len() as f64;
+                    pairs.iter().for_each(|pair| cross(*pair, each));
+                }
+                sets.len()
+            }
+        };
         let mut flows = vec![0.0; topology.ports.len()];
         for (to, first) in by_destination {
             for (port, crossing) in spread(topology, routes, to, first) {
                 flows[port.index()] += crossing;
             }
         }
-        let pairs = pairs.max(1) as f64;
-        Crossings(flows.into_iter().map(|flows| flows / pairs).collect())
+        let equal = equal.max(1) as f64;
+        Crossings(flows.into_iter().map(|flows| flows / equal).collect())
     }
 
     /// Returns the ports by which flows between two hosts leave, each as many of them.

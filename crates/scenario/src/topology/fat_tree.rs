@@ -3,8 +3,7 @@
 use weir_scenario_derive::Keys;
 use weir_units::{Duration, Rate};
 
-use super::build::{Builder, LinkSettings, PacketSizes, QUEUE};
-use super::shared_buffer::SharedMemory;
+use super::build::{Builder, FabricOptions, LinkSettings, PacketSizes, QUEUE};
 use crate::Queue;
 use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
@@ -38,7 +37,7 @@ pub(crate) struct FatTree {
     #[key(accepts = QUEUE, by = Ok(context.needed_queue(fields)))]
     queue: Queue,
     #[key(flatten)]
-    memory: SharedMemory,
+    switches: FabricOptions,
 }
 
 /// Expands `[fat_tree]`.
@@ -55,10 +54,9 @@ pub(crate) fn expand(at: &Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), R
         ));
     }
     let (k, half) = (tree.k, tree.k / 2);
-    let memory = tree.memory.shared_buffer;
-    let edges = builder.add_switches(at, "edge", k * half, memory)?;
-    let aggregations = builder.add_switches(at, "aggregation", k * half, memory)?;
-    let cores = builder.add_switches(at, "core", half * half, memory)?;
+    let edges = builder.add_switches(at, "edge", k * half, tree.switches)?;
+    let aggregations = builder.add_switches(at, "aggregation", k * half, tree.switches)?;
+    let cores = builder.add_switches(at, "core", half * half, tree.switches)?;
     let hosts = builder.add_hosts(at, "host", Some(k * half * half))?;
     let link = LinkSettings {
         rate: tree.rate,

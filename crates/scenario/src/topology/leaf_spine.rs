@@ -3,8 +3,7 @@
 use weir_scenario_derive::Keys;
 use weir_units::{Duration, Rate};
 
-use super::build::{Builder, LinkSettings, MOST_HOSTS, PacketSizes, QUEUE};
-use super::shared_buffer::SharedMemory;
+use super::build::{Builder, FabricOptions, LinkSettings, MOST_HOSTS, PacketSizes, QUEUE};
 use crate::Queue;
 use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
@@ -56,7 +55,7 @@ pub(crate) struct LeafSpine {
     #[key(accepts = QUEUE, by = Ok(context.needed_queue(fields)))]
     queue: Queue,
     #[key(flatten)]
-    memory: SharedMemory,
+    switches: FabricOptions,
 }
 
 /// Expands `[leaf_spine]`.
@@ -73,8 +72,8 @@ pub(crate) fn expand(at: &Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), R
         delay: network.delay,
         sizes: network.sizes,
     };
-    let leaves = builder.add_switches(at, "leaf", network.leaves, network.memory.shared_buffer)?;
-    let spines = builder.add_switches(at, "spine", network.spines, network.memory.shared_buffer)?;
+    let leaves = builder.add_switches(at, "leaf", network.leaves, network.switches)?;
+    let spines = builder.add_switches(at, "spine", network.spines, network.switches)?;
     let hosts = network.leaves.saturating_mul(network.hosts);
     let hosts = builder.add_hosts(at, "host", Some(hosts))?;
     for (number, (leaf, rack)) in (1..).zip(leaves.iter().zip(hosts.chunks(network.hosts as usize)))

@@ -23,7 +23,8 @@ mod tests;
 
 use std::fmt;
 
-use weir_scenario_derive::Keys;
+use serde::Serialize;
+use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::Queue;
@@ -135,6 +136,10 @@ pub struct Switch {
     /// Its name.
     #[key(is = Ok(fields.at.name().to_owned()))]
     pub name: String,
+    /// How packets are spread over paths of equal length and parallel links: by the flow (ECMP), or each
+    /// packet at random ("packet spraying"), so that packets of a flow may overtake one another.
+    #[key(default = "flow")]
+    pub load_balancing: LoadBalancing,
     /// The memory shared by its ports; if absent, each port has only the buffer of its queue.
     #[key(
         keys = SharedMemory,
@@ -149,6 +154,17 @@ pub struct Switch {
         read = at.all("tables `[[switches.NAME.tcon]]`", |at| TconRule::read(at, context))
     )]
     pub tcon: Vec<TconRule>,
+}
+
+/// How a switch spreads packets over several ports of equal cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Word)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadBalancing {
+    /// The hash of the flow decides: equal-cost multipath routing (RFC 2992).
+    #[default]
+    Flow,
+    /// Each packet takes a random one: packet spraying (Dixit et al., INFOCOM 2013).
+    Packet,
 }
 
 /// One end of a link.
@@ -186,6 +202,7 @@ impl Switch {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            load_balancing: LoadBalancing::default(),
             shared_buffer: None,
             tcon: Vec::new(),
         }

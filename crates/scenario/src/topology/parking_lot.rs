@@ -4,7 +4,7 @@ use weir_scenario_derive::Keys;
 use weir_units::{Duration, Rate};
 
 use super::BOTTLENECK;
-use super::build::{Builder, LinkSettings, MOST_HOSTS, PacketSizes, QUEUE};
+use super::build::{Builder, FabricOptions, LinkSettings, MOST_HOSTS, PacketSizes, QUEUE};
 use crate::Queue;
 use crate::document::{Cursor, Reported};
 use crate::schema::Accepts;
@@ -60,7 +60,7 @@ pub(crate) fn expand(at: &Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), R
         delay: row.host_delay,
         sizes: row.sizes,
     };
-    let switches = builder.add_switches(at, "switch", row.hops + 1, None)?;
+    let switches = builder.add_switches(at, "switch", row.hops + 1, FabricOptions::default())?;
     for (number, ends) in (1..).zip(switches.windows(2)) {
         let name = format!("{BOTTLENECK}{number}");
         let queues = [row.queue, Queue::UNLIMITED];

@@ -7,8 +7,8 @@ use weir_units::ByteSize;
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
 
-/// The key `shared_buffer` of a switch or a star.
-#[derive(Keys)]
+/// The key `shared_buffer` of a switch or of all of them.
+#[derive(Clone, Copy, Debug, Default, Keys)]
 pub(super) struct SharedMemory {
     /// Memory shared by the switch's ports.
     #[key(
@@ -22,7 +22,8 @@ pub(super) struct SharedMemory {
 /// Memory shared by the ports of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[keys(
-    title = "[switches.NAME.shared_buffer] and [star.shared_buffer]",
+    title = "[switches.NAME.shared_buffer], [star.shared_buffer], \
+             [leaf_spine.shared_buffer] and [fat_tree.shared_buffer]",
     doc = "Memory that the ports of a switch share. A packet is dropped when there is no room in its \
            queue's own buffer, none in the shared one, or the port holds more than its share."
 )]

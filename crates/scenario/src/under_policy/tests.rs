@@ -174,7 +174,7 @@ fn a_policy_that_cannot_be_decided_is_refused() {
             &WEB.replacen("workload = \"bulk\"", incast, 1),
             "[[rules]]\nshare = 0.1\ncongestion = \"bbr\""
         )
-        .contains("`incast`")
+        .contains("belong together")
     );
     let said_nothing = WEB.replace(
         "stands_for = { from_port = 443, from = \"10.1.0.0/16\" }",

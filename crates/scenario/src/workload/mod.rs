@@ -4,22 +4,25 @@ mod cdf_file;
 mod distribution;
 mod known;
 mod read;
+mod trace;
 
 use serde::{Deserialize, Serialize};
 use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration, Rate};
 
-use crate::Topology;
 use crate::schema::Accepts;
+use crate::{HostIndex, Topology};
 
 pub(crate) use cdf_file::CdfFile;
 pub use distribution::Distribution;
 pub(crate) use read::{MOST_EPOCHS, WrittenLoad};
+use trace::TraceKeys;
+pub use trace::{Trace, TraceFlow};
 
 /// The workload of a group's flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[keys(title = "[groups.NAME.workload]", context = &Topology, check = table.check(fields))]
+#[keys(title = "[groups.NAME.workload]", context = WorkloadContext<'_>, check = table.check(fields))]
 pub enum Workload {
     /// Each flow always has data to send. Short: `workload = "bulk"`.
     Bulk,
@@ -32,7 +35,7 @@ pub enum Workload {
         #[key(
             accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(1 << 30)),
             absent = "the smallest MTU of all links",
-            by = Ok(fields.optional("packet")?.unwrap_or(context.smallest_mtu()))
+            by = Ok(fields.optional("packet")?.unwrap_or(context.topology.smallest_mtu()))
         )]
         packet: ByteSize,
         /// Whether packets leave at equal intervals or as a Poisson process.
@@ -112,15 +115,43 @@ pub enum Workload {
         count: u32,
     },
     /// Flows of random sizes arrive as a Poisson process, each a new connection between a random
-    /// pair of the group's hosts, drawn evenly. `flows` has no meaning here.
+    /// pair of the group's hosts, drawn evenly; with `fan_in` several at once, an incast. `flows` has no
+    /// meaning here.
     Poisson {
-        /// The mean time between two arrivals in the whole group.
+        /// The mean time between two arrivals of a process.
         #[key(keys = read::ArrivalKeys, by = read::mean_interval(fields))]
         mean_interval: Duration,
+        /// Whether there is one Poisson process for the group, or one for each host of `from`, which sends
+        /// to a random one of its receivers.
+        #[key(default = "group")]
+        #[serde(default, skip_serializing_if = "is_default")]
+        per: ArrivalProcess,
+        /// The number of flows of each arrival. Above 1 each arrival is an incast: that many hosts of `from`,
+        /// drawn at random, start a flow each to one random host of `to` at the same time.
+        #[key(accepts = Accepts::Count(1, 20_000), default = 1)]
+        #[serde(default = "once", skip_serializing_if = "is_once")]
+        fan_in: u32,
         /// The sizes of the flows.
         #[key(accepts = distribution::ACCEPTS, read = Distribution::read(at))]
         distribution: Distribution,
     },
+    /// Flows from a file, each a new connection.
+    Trace {
+        /// The file and its flows.
+        #[key(keys = TraceKeys, by = Trace::read(fields, context))]
+        #[serde(flatten)]
+        trace: Trace,
+    },
+}
+
+/// The parts of a scenario that workloads refer to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkloadContext<'s> {
+    pub(crate) topology: &'s Topology,
+    /// The group's senders; `None` if they have mistakes.
+    pub(crate) from: Option<&'s [HostIndex]>,
+    /// The group's receivers; `None` if they have mistakes.
+    pub(crate) to: Option<&'s [HostIndex]>,
 }
 
 fn once() -> u32 {
@@ -129,6 +160,21 @@ fn once() -> u32 {
 
 fn is_once(rounds: &u32) -> bool {
     *rounds == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The Poisson processes of random arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Word)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrivalProcess {
+    /// One for the whole group.
+    #[default]
+    Group,
+    /// One for each sending host.
+    Host,
 }
 
 /// The arrival process of packets at a constant rate.

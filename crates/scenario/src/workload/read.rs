@@ -3,8 +3,7 @@
 use weir_scenario_derive::Keys;
 use weir_units::Duration;
 
-use super::Workload;
-use crate::Topology;
+use super::{Workload, WorkloadContext};
 use crate::document::{Cursor, Node, Reported, Table, Value};
 use crate::schema::{Accepts, Fields};
 
@@ -14,7 +13,8 @@ pub(crate) const MOST_EPOCHS: u32 = 10_000_000;
 /// The rate of random arrivals: `mean_interval`, or `load` and `of`.
 #[derive(Keys)]
 pub(super) struct ArrivalKeys<'a> {
-    /// The mean time between two arrivals in the whole group; instead of `load`.
+    /// The mean time between two arrivals in the whole group or, with `per = "host"`, at each host; instead of
+    /// `load`.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "`load` decides")]
     mean_interval: Option<Duration>,
     /// The mean utilization of the links `of` by the group's data, with headers and framing, sent once; instead of
@@ -57,9 +57,9 @@ impl<'a> WrittenLoad<'a> {
 
 impl Workload {
     /// Reads a workload: a table, or the `kind` alone if it has no other keys.
-    pub(crate) fn read(at: &Cursor<'_>, topology: &Topology) -> Result<Self, Reported> {
+    pub(crate) fn read(at: &Cursor<'_>, context: WorkloadContext<'_>) -> Result<Self, Reported> {
         let read =
-            |at: &Cursor<'_>| Self::read_keys(&Fields::open_kind(at, &Self::SECTIONS)?, topology);
+            |at: &Cursor<'_>| Self::read_keys(&Fields::open_kind(at, &Self::SECTIONS)?, context);
         let Value::Text(_) = &at.node.value else {
             return read(at);
         };

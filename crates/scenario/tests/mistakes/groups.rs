@@ -98,7 +98,7 @@ fn deadlines_and_their_controller() {
             &[
                 "dctcp.deadline",
                 "ends by itself",
-                "`transfer` or `poisson`",
+                "`transfer`, `poisson` or `trace`",
             ],
         ),
         (

@@ -11,6 +11,7 @@ mod poisson;
 mod request_response;
 mod synchronized_requests;
 mod timer_queue;
+mod trace;
 mod transfer;
 
 use std::fmt::Debug;
@@ -178,23 +179,23 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
                 number, starts, calls,
             ))
         }
-        Workload::Poisson {
-            mean_interval,
-            distribution,
-        } => {
+        Workload::Poisson { distribution, .. } => {
+            let mean = group.mean_arrival_seconds().unwrap_or_default();
             let arrivals = poisson::Arrivals {
-                mean_interval: *mean_interval,
+                mean_interval: Duration::from_secs_f64(mean).max(Duration::from_nanos(1)),
                 sizes: distribution.clone(),
+                hosts: poisson::Hosts::of(group),
             };
             Box::new(poisson::Poisson::new(number, group, arrivals, random))
         }
+        Workload::Trace { trace } => Box::new(trace::TracedFlows::new(number, trace, group.start)),
     }
 }
 
 /// Returns the initial flows of a group, each with its start.
 fn starts(group: &Group, random: &mut Random) -> TimerQueue<HostPair> {
     let count = match group.workload {
-        Workload::Poisson { .. } => 0,
+        Workload::Poisson { .. } | Workload::Trace { .. } => 0,
         _ => group.flows,
     };
     let mut starts = TimerQueue::new();

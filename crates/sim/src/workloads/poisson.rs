@@ -1,24 +1,91 @@
 //! Flows of random sizes that arrive at random times.
 
 use weir_network::Random;
-use weir_scenario::{Distribution, Group};
+use weir_scenario::{ArrivalPairs, Distribution, Group};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Application, HostPair, transfer};
 use crate::flows::FlowId;
 use crate::world::World;
 
-/// The arrival times and sizes of flows.
+/// The arrival times, sizes and hosts of flows.
 #[derive(Debug)]
 pub(super) struct Arrivals {
+    /// The mean time between two arrivals in the whole group. Several Poisson processes of equal rates are one
+    /// in which each arrival belongs to any of them with the same probability.
     pub(super) mean_interval: Duration,
     pub(super) sizes: Distribution,
+    pub(super) hosts: Hosts,
+}
+
+/// The hosts of each arrival.
+#[derive(Debug)]
+pub(super) enum Hosts {
+    /// Any of these pairs.
+    Any(Vec<HostPair>),
+    /// A sender, and one of its pairs.
+    BySender(Vec<Vec<HostPair>>),
+    /// A receiver, and this many of its pairs.
+    ByReceiver(Vec<Vec<HostPair>>, u32),
+}
+
+impl Hosts {
+    pub(super) fn of(group: &Group) -> Self {
+        let pairs = |pairs: Vec<_>| {
+            let pairs = pairs.into_iter();
+            pairs
+                .map(|(from, to)| HostPair { from, to })
+                .collect::<Vec<_>>()
+        };
+        let sets = |sets: Vec<_>| sets.into_iter().map(pairs).collect();
+        match group.arrival_pairs() {
+            ArrivalPairs::Any(all) => Self::Any(pairs(all)),
+            ArrivalPairs::BySender(senders) => Self::BySender(sets(senders)),
+            ArrivalPairs::ByReceiver { receivers, fan_in } => {
+                Self::ByReceiver(sets(receivers), fan_in)
+            }
+        }
+    }
+
+    /// Draws the hosts of an arrival.
+    fn draw(&mut self, random: &mut Random, mut begin: impl FnMut(HostPair, &mut Random)) {
+        let below = |count: usize, random: &mut Random| random.below(count.max(1) as u64) as usize;
+        match self {
+            Self::Any(pairs) => {
+                let choice = below(pairs.len(), random);
+                if let Some(pair) = pairs.get(choice) {
+                    begin(*pair, random);
+                }
+            }
+            Self::BySender(senders) => {
+                let sender = below(senders.len(), random);
+                let Some(pairs) = senders.get(sender) else {
+                    return;
+                };
+                let choice = below(pairs.len(), random);
+                if let Some(pair) = pairs.get(choice) {
+                    begin(*pair, random);
+                }
+            }
+            Self::ByReceiver(receivers, count) => {
+                let receiver = below(receivers.len(), random);
+                let Some(pairs) = receivers.get_mut(receiver) else {
+                    return;
+                };
+                // The first places of a Fisher-Yates shuffle: each set of senders is equally likely.
+                for place in 0..pairs.len().min(*count as usize) {
+                    let choice = place + below(pairs.len() - place, random);
+                    pairs.swap(place, choice);
+                    begin(pairs[place], random);
+                }
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Poisson {
     group: u32,
-    pairs: Vec<HostPair>,
     arrivals: Arrivals,
     random: Random,
     next: Time,
@@ -30,10 +97,6 @@ impl Poisson {
         let next = begin + random.exponential(arrivals.mean_interval);
         Self {
             group: number,
-            pairs: group
-                .pairs()
-                .map(|(from, to)| HostPair { from, to })
-                .collect(),
             arrivals,
             random,
             next,
@@ -48,12 +111,12 @@ impl Application for Poisson {
 
     fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while self.next <= now {
-            let choice = self.random.below(self.pairs.len().max(1) as u64);
-            let size = self.arrivals.sizes.quantile(self.random.fraction());
-            if let Some(pair) = self.pairs.get(choice as usize) {
+            let Arrivals { sizes, hosts, .. } = &mut self.arrivals;
+            hosts.draw(&mut self.random, |pair, random| {
+                let size = sizes.quantile(random.fraction());
                 let size = size.max(ByteSize::from_bytes(1));
-                transfer::begin(now, self.group, *pair, size, world);
-            }
+                transfer::begin(now, self.group, pair, size, world);
+            });
             self.next += self.random.exponential(self.arrivals.mean_interval);
         }
     }

@@ -353,7 +353,8 @@ fn assert_complete(scenario: &Scenario, summary: &RunSummary, seen: &Seen) {
             Workload::Bulk
             | Workload::Cbr { .. }
             | Workload::Epochs { .. }
-            | Workload::Poisson { .. } => {}
+            | Workload::Poisson { .. }
+            | Workload::Trace { .. } => {}
         }
     }
     let arrived_at_hosts: u64 = scenario

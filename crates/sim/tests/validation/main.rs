@@ -15,6 +15,8 @@
 //! | `determinism` | same seed, same bytes |
 //! | `threads` | the same bytes with any number of threads |
 //! | `running_ahead` | the same with one event for each arrival |
+//! | `arrivals` | random arrivals by host, incasts, and traces |
+//! | `spraying` | packets over equal paths, by flow and at random |
 //! | `conservation` | packets and bytes of random scenarios |
 //! | `sed` | section 5.2 of Lu's SED |
 //! | `quic`, `migration` | the DCQUIC engine in virtual time |
@@ -27,6 +29,7 @@
 )]
 
 mod algorithms;
+mod arrivals;
 mod bursts;
 mod conservation;
 mod cubic;
@@ -43,5 +46,6 @@ mod running_ahead;
 mod scheduled;
 mod sed;
 mod sharing;
+mod spraying;
 mod threads;
 mod windows;

@@ -1,8 +1,17 @@
 //! Groups with their transports and workloads.
 
-use super::{Case, EPOCHS, FILE, REQUESTS, case};
+use super::{Case, EPOCHS, FILE, REQUESTS, TRACE, case};
 
 pub(super) const CASES: &[Case] = &[
+    case(
+        "[groups.NAME.workload] kind = \"trace\"",
+        TRACE,
+        &[],
+        &[(
+            "file",
+            "groups.g.workload.file=src/schema/tests/one-flow.csv",
+        )],
+    ),
     case(
         "[groups.NAME.workload.distribution]",
         FILE,
@@ -324,6 +333,17 @@ pub(super) const CASES: &[Case] = &[
             ("request", "groups.g.workload.request=2KB"),
             ("response", "groups.g.workload.response=2MB"),
             ("count", "groups.g.workload.count=3"),
+        ],
+    ),
+    case(
+        "[groups.NAME.workload] kind = \"poisson\"",
+        FILE,
+        &[
+            "groups.g.workload={ kind = \"poisson\", mean_interval = \"1ms\", distribution = \"web-search\" }",
+        ],
+        &[
+            ("per", "groups.g.workload.per=host"),
+            ("fan_in", "groups.g.workload.fan_in=4"),
         ],
     ),
     case(

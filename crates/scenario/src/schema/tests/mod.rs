@@ -69,6 +69,22 @@ to = "b"
 workload = { kind = "transfer", size = "1MB" }
 "#;
 
+const TRACE: &str = r#"
+title = "t"
+source = "s"
+duration = "10s"
+[dumbbell]
+rate = "10Gbps"
+queue = "unlimited"
+[dumbbell.senders.host]
+count = 4
+rtt = "1ms"
+[groups.g]
+from = "host"
+to = "receiver"
+workload = { kind = "trace", file = "../../docs/examples/flows.csv" }
+"#;
+
 const STAR: &str = r#"
 title = "t"
 source = "s"
@@ -206,8 +222,9 @@ fn cases() -> impl Iterator<Item = &'static Case> {
     rooms.into_iter().flatten()
 }
 
-/// `parameters` and `variants` change what is read, not a scenario; `kind` chooses the section.
-const ELSEWHERE: [&str; 3] = ["parameters", "variants", "kind"];
+/// `parameters` and `variants` change what is read, not a scenario; `kind` chooses the section; `sha256`
+/// refuses other files.
+const ELSEWHERE: [&str; 4] = ["parameters", "variants", "kind", "sha256"];
 
 fn load(file: &str, settings: &[&str]) -> Scenario {
     let settings: Vec<Setting> = settings

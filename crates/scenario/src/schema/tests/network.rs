@@ -139,6 +139,7 @@ pub(super) const CASES: &[Case] = &[
             ("uplink_delay", "leaf_spine.uplink_delay=2us"),
             ("mtu", "leaf_spine.mtu=9000B"),
             ("framing", "leaf_spine.framing=2B"),
+            ("load_balancing", "leaf_spine.load_balancing=packet"),
             (
                 "queue",
                 "leaf_spine.queue={ kind = \"drop-tail\", buffer = \"1MB\" }",
@@ -159,6 +160,7 @@ pub(super) const CASES: &[Case] = &[
             ("delay", "fat_tree.delay=2us"),
             ("mtu", "fat_tree.mtu=9000B"),
             ("framing", "fat_tree.framing=2B"),
+            ("load_balancing", "fat_tree.load_balancing=packet"),
             (
                 "queue",
                 "fat_tree.queue={ kind = \"drop-tail\", buffer = \"1MB\" }",
@@ -204,6 +206,7 @@ pub(super) const CASES: &[Case] = &[
                 "switches.t.shared_buffer={ size = \"1MB\", alpha = 1 }",
             ),
             ("tcon", "switches.t.tcon=[{ pass = true }]"),
+            ("load_balancing", "switches.t.load_balancing=packet"),
         ],
     ),
     case(
@@ -232,7 +235,7 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     case(
-        "[switches.NAME.shared_buffer] and [star.shared_buffer]",
+        "[switches.NAME.shared_buffer], [star.shared_buffer], [leaf_spine.shared_buffer] and [fat_tree.shared_buffer]",
         STAR,
         &[],
         &[
@@ -241,7 +244,7 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     case(
-        "[switches.NAME.shared_buffer] and [star.shared_buffer]",
+        "[switches.NAME.shared_buffer], [star.shared_buffer], [leaf_spine.shared_buffer] and [fat_tree.shared_buffer]",
         GENERAL,
         &["switches.t.shared_buffer={ size = \"1MB\", alpha = 1 }"],
         &[("alpha", "switches.t.shared_buffer.alpha=2")],

@@ -56,7 +56,8 @@ impl StreamLayout {
             Workload::Bulk
             | Workload::Cbr { .. }
             | Workload::Transfer { .. }
-            | Workload::Poisson { .. } => Self::OneStream,
+            | Workload::Poisson { .. }
+            | Workload::Trace { .. } => Self::OneStream,
         }
     }
 }
