@@ -31,6 +31,19 @@ pub(crate) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
             ("completion.p99_s", times.p99.as_secs_f64()),
         ]);
     }
+    if group.unfinished > 0 {
+        measures.push(("unfinished", group.unfinished as f64));
+    }
+    if let Some(slowdown) = &group.slowdown {
+        let percentiles = [
+            ("slowdown.mean", slowdown.all.mean),
+            ("slowdown.p50", slowdown.all.p50),
+            ("slowdown.p95", slowdown.all.p95),
+            ("slowdown.p99", slowdown.all.p99),
+        ];
+        let known = percentiles.into_iter();
+        measures.extend(known.filter_map(|(key, value)| Some((key, value?.value()))));
+    }
     if let Some(missed) = group.deadlines_missed {
         measures.push(("deadlines_missed", missed as f64));
     }
@@ -74,6 +87,7 @@ pub(crate) fn shown(key: &str, value: f64) -> String {
             percent(Ratio::new(value).unwrap_or_default())
         }
         "fairness" => format!("{value:.3}"),
+        key if key.starts_with("slowdown.") => format!("{value:.2}"),
         _ => count(value as u64),
     }
 }

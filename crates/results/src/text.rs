@@ -21,7 +21,7 @@ impl Summary {
         for (key, value) in &self.run.settings {
             let _ = writeln!(out, "{key} = {value}");
         }
-        for grid in [overview::groups, overview::ports, overview::hosts].map(|grid| grid(self)) {
+        for grid in overview::all(self) {
             if !grid.rows.is_empty() {
                 let _ = write!(out, "\n{}", table(grid));
             }
@@ -46,6 +46,9 @@ fn remarks(out: &mut String, name: Option<&str>, run: &RunSummary) {
     let of = name.map_or_else(String::new, |name| format!("{name}: "));
     if let Some(reduction) = run.reduction {
         let _ = writeln!(out, "\n{of}reduction {}", percent(reduction));
+    }
+    for remark in overview::remarks(run) {
+        let _ = writeln!(out, "\n{of}{remark}");
     }
     for (switch, tcon) in &run.tcon {
         let _ = writeln!(out, "\n{of}TCon at {switch}: {tcon}");

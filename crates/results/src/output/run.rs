@@ -3,16 +3,19 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use tempfile::TempPath;
 use weir_units::Duration;
 
 use crate::error::OutputError;
-use crate::staged::{CompleteFile, StagedFile};
+use crate::staged::StagedFile;
 use crate::table::{Row, Sample, Table};
-use crate::{EpochRecord, FlowRecord, Observation, Recorder, Traces};
+use crate::{EpochRecord, FlowRecord, Observation, Recorder, Traces, Value};
 
 /// The tables of one run in progress. Rows are buffered until there are some thousands. Each run
 /// has its own files, so that several can run at once.
 pub struct RunFiles {
+    name: Option<String>,
+    values: Vec<(String, Value)>,
     flows: TableFile,
     samples: TableFile,
     /// Few scenarios have epochs: the file is created with its first row.
@@ -21,21 +24,28 @@ pub struct RunFiles {
     traces: Traces,
 }
 
-/// The complete tables of a run, under their temporary names.
+/// The complete tables of a run, under temporary names. Dropping them removes them.
 #[derive(Debug)]
 pub struct FinishedRun {
-    files: Vec<CompleteFile>,
+    name: Option<String>,
+    values: Vec<(String, Value)>,
+    flows: TempPath,
+    samples: TempPath,
+    epochs: Option<TempPath>,
     traces: Traces,
 }
 
 impl RunFiles {
     pub(super) fn create(
         directory: &Path,
-        suffix: &str,
+        name: Option<&str>,
+        values: Vec<(String, Value)>,
         span: Duration,
     ) -> Result<Self, OutputError> {
-        let path = |table| directory.join(format!("{table}{suffix}.parquet"));
+        let path = |table| directory.join(format!("{table}.parquet"));
         Ok(Self {
+            name: name.map(str::to_owned),
+            values,
             flows: TableFile::create::<FlowRecord<'_>>(&path("flows"))?,
             samples: TableFile::create::<Sample<'_>>(&path("samples"))?,
             epochs: None,
@@ -49,12 +59,12 @@ impl RunFiles {
     /// # Errors
     /// A file cannot be written.
     pub fn finish(self) -> Result<FinishedRun, OutputError> {
-        let mut files = vec![self.flows.finish()?, self.samples.finish()?];
-        if let Some(epochs) = self.epochs {
-            files.push(epochs.finish()?);
-        }
         Ok(FinishedRun {
-            files,
+            name: self.name,
+            values: self.values,
+            flows: self.flows.finish()?,
+            samples: self.samples.finish()?,
+            epochs: self.epochs.map(TableFile::finish).transpose()?,
             traces: self.traces,
         })
     }
@@ -92,8 +102,21 @@ impl FinishedRun {
         &self.traces
     }
 
-    pub(super) fn into_files(self) -> Vec<CompleteFile> {
-        self.files
+    /// Returns the variant's name, and the values of the keys that variants change.
+    pub(super) fn columns(&self) -> (Option<&str>, &[(String, Value)]) {
+        (self.name.as_deref(), &self.values)
+    }
+
+    pub(super) fn flows(&self) -> &TempPath {
+        &self.flows
+    }
+
+    pub(super) fn samples(&self) -> &TempPath {
+        &self.samples
+    }
+
+    pub(super) fn epochs(&self) -> Option<&TempPath> {
+        self.epochs.as_ref()
     }
 }
 
@@ -114,9 +137,9 @@ impl TableFile {
         pushed.map_err(OutputError::writing(self.staged.path()))
     }
 
-    fn finish(self) -> Result<CompleteFile, OutputError> {
+    fn finish(self) -> Result<TempPath, OutputError> {
         let finished = self.table.finish();
         finished.map_err(OutputError::writing(self.staged.path()))?;
-        self.staged.close()
+        Ok(self.staged.into_part())
     }
 }

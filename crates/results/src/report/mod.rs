@@ -6,6 +6,7 @@ mod html;
 mod missed;
 mod plot;
 mod plots;
+mod slowdown;
 #[cfg(test)]
 mod tests;
 
@@ -59,9 +60,10 @@ impl Report<'_> {
         let summary = self.summary;
         head(&mut out, &summary.title);
         heading(&mut out, summary);
-        for grid in [overview::groups, overview::ports, overview::hosts].map(|grid| grid(summary)) {
+        for grid in overview::all(summary) {
             table(&mut out, &grid);
         }
+        remarks(&mut out, summary);
         missed::draw(&mut out, summary);
         if let Some(run) = self.runs.first() {
             plots::of_run(
@@ -197,6 +199,21 @@ pub(crate) fn table(out: &mut String, grid: &Grid) {
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody>\n</table></div>\n");
+}
+
+/// Writes what the tables leave out.
+fn remarks(out: &mut String, summary: &Summary) {
+    for (name, run) in summary.runs() {
+        for remark in overview::remarks(run) {
+            let of = name.map_or_else(String::new, |name| format!("{name}: "));
+            let _ = writeln!(
+                out,
+                "<p class=\"aside\">{}{}.</p>",
+                Escaped(&of),
+                Escaped(&remark)
+            );
+        }
+    }
 }
 
 fn parameters(out: &mut String, parameters: &[(String, String)]) {

@@ -8,8 +8,9 @@ use weir_units::Duration;
 use super::fairness;
 use super::html::Escaped;
 use super::plot::{Level, Plot, Series, Size, XAxis};
+use super::slowdown;
 use super::{RunPlots, Threshold};
-use crate::quantity::{PARTS, RATES, SIZES, TIMES, in_scale};
+use crate::quantity::{INDEX, RATES, SIZES, TIMES, in_scale};
 use crate::trace::{COLUMNS, EpochTrace, GroupTrace, PortTrace};
 use crate::{RunSummary, Traces};
 
@@ -44,7 +45,7 @@ impl AxisExtent {
     }
 }
 
-/// Writes the plots of goodput, fairness between groups, the queue of each port, and epochs.
+/// Writes the plots of slowdown, goodput, fairness between groups, the queue of each port, and epochs.
 pub(super) fn of_run(
     out: &mut String,
     run: &RunSummary,
@@ -52,6 +53,10 @@ pub(super) fn of_run(
     size: Size,
     reach: AxisExtent,
 ) {
+    if run.groups.values().any(|group| group.slowdown.is_some()) {
+        heading(out, size, "Slowdown by size");
+        slowdown::draw(out, run, size);
+    }
     let goodput = goodput(run, plots, size, reach.goodput);
     if !goodput.series.is_empty() {
         heading(out, size, "Goodput by group");
@@ -267,7 +272,7 @@ fn fairness(run: &RunSummary, traces: &Traces, size: Size) -> Option<Plot> {
     };
     Some(Plot {
         title: "Fairness between the groups' flows".to_owned(),
-        scale: PARTS,
+        scale: INDEX,
         series: vec![series],
         min_extent: 1.0,
         ..base(run, traces, size)

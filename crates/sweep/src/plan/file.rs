@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 use toml::Spanned;
-use weir_scenario::{Document, Setting};
+use weir_scenario::{Document, Quantity, Setting};
 
 use super::axis::{self, Axis, Values};
 use super::condition::Condition;
-use super::quantity::Quantity;
 use super::sample::{MOST_SOBOL_KEYS, MOST_SOBOL_POINTS, Method};
 use super::{Points, Sweep};
 use crate::SweepError;

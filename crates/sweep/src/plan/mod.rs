@@ -4,18 +4,16 @@ mod axis;
 mod condition;
 mod file;
 mod listed;
-mod quantity;
 mod sample;
 
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use weir_results::Value;
-use weir_scenario::{Document, Scenario, Setting};
+use weir_scenario::{Document, Quantity, Scenario, Setting};
 
 pub use axis::Axis;
 use condition::Condition;
-use quantity::Quantity;
 use sample::{Generator, Method};
 
 use crate::SweepError;
@@ -261,7 +259,7 @@ impl Sweep {
             Err(error) => RunKey::of_text(&format!("{settings:?} {error}"), self.steady.as_ref()),
         };
         let axes = self.axes.iter().zip(&values);
-        let inputs = axes.map(|(axis, value)| (axis.column.clone(), value.to_value()));
+        let inputs = axes.map(|(axis, value)| (axis.column.clone(), weir_sim::table_value(&value)));
         PlannedRun {
             number,
             key,
