@@ -18,6 +18,7 @@ pub static SHIPPED: &[(&str, &str)] = shipped! {
     "dctcp-queue"
     "dcquic-queue"
     "incast"
+    "leaf-spine-web-search"
     "convergence"
     "cubic-fairness"
     "handshake"

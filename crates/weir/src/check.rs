@@ -69,6 +69,9 @@ impl Check {
             let settings: Vec<_> = variant.settings.iter().map(Setting::to_string).collect();
             let _ = writeln!(out, "# variant {}: {}", variant.name, settings.join(", "));
         }
+        for (class, load) in loads(scenario) {
+            let _ = writeln!(out, "# load of {class}: {:.1} %", 100.0 * load);
+        }
         for warning in scenario.warnings() {
             let _ = writeln!(out, "# warning: {warning}");
         }
@@ -80,6 +83,21 @@ impl Check {
         out.push_str(&toml::to_string(scenario).map_err(Failure::of)?);
         Ok(out)
     }
+}
+
+/// Returns the loads of the classes of links, if flows arrive at random and the loads are known.
+fn loads(scenario: &Scenario) -> Vec<(String, f64)> {
+    if !scenario.has_arrivals() {
+        return Vec::new();
+    }
+    let crossings = scenario.crossings(&scenario.topology.routes());
+    let classes = scenario.reported_link_classes().into_iter();
+    classes
+        .filter_map(|class| {
+            let load = scenario.expected_load(&class, &crossings)?;
+            Some((class.name, load))
+        })
+        .collect()
 }
 
 /// `1 host`, `2 hosts`.

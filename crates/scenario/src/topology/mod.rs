@@ -7,6 +7,7 @@ mod general;
 mod link_class;
 mod links;
 mod names;
+mod paths;
 mod ports;
 mod route;
 mod routes;

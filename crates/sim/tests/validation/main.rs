@@ -16,6 +16,8 @@
 //! | `threads` | the same bytes with any number of threads |
 //! | `running_ahead` | the same with one event for each arrival |
 //! | `conservation` | packets and bytes of random scenarios |
+//! | `load` | the load that was asked for, on hosts' links and between switches |
+//! | `slowdown` | transfers on the empty network, by hand |
 //! | `sed` | section 5.2 of Lu's SED |
 //! | `quic`, `migration` | the DCQUIC engine in virtual time |
 //! | `observe` | helpers: a run's summary and samples |
@@ -33,6 +35,7 @@ mod cubic;
 mod dctcp;
 mod dcudp;
 mod determinism;
+mod load;
 mod migration;
 mod newreno;
 mod observe;
@@ -43,5 +46,6 @@ mod running_ahead;
 mod scheduled;
 mod sed;
 mod sharing;
+mod slowdown;
 mod threads;
 mod windows;
