@@ -128,6 +128,15 @@ impl SlowdownStatistics {
     }
 }
 
+/// Returns the upper end of a class of sizes; the last one has none.
+pub(crate) fn size_end(name: &str) -> String {
+    if name == ABOVE {
+        "\u{221e}".to_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
 /// Returns a class of sizes in words: `10KB-100KB`.
 pub(crate) fn size_range(name: &str) -> String {
     let position = SIZE_NAMES.iter().position(|found| *found == name);
