@@ -127,10 +127,11 @@ impl Sweep {
         let sweep = sweep.with(&as_settings(settings)).map_err(errors::sweep)?;
         let rule = sweep.early_stop().cloned();
         let sweep = match early_stop {
-            None => sweep,
+            None => Ok(sweep),
             Some(true) => sweep.with_steady(Some(rule.unwrap_or_default())),
             Some(false) => sweep.with_steady(None),
         };
+        let sweep = sweep.map_err(errors::sweep)?;
         Ok(Self { sweep })
     }
 }

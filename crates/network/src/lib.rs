@@ -23,6 +23,8 @@
 //! | `seeds`, `random` | every random choice of a run, from the scenario's seed |
 //! | `transports` | a scenario's options as configurations of DCQUIC and DCUDP |
 //! | `meter` | port statistics after the warm-up |
+//! | `link_loads` | what flows offer to classes of links, and what these carry |
+//! | `ideal_times` | how long transfers take on the empty network |
 //! | `capture` | the packets of measured ports, for Wireshark |
 //! | `deadlines` | which transfers were in time, and how many could have been |
 //! | `thresholds` | the thresholds of queues, for plots |
@@ -32,6 +34,8 @@ mod deadlines;
 mod error;
 mod event_queue;
 pub mod faults;
+mod ideal_times;
+mod link_loads;
 mod meter;
 mod network;
 mod packets_in_flight;
@@ -48,6 +52,8 @@ pub use capture::Capture;
 pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::NetworkError;
 pub use event_queue::EventQueue;
+pub use ideal_times::IdealTimes;
+pub use link_loads::{LinkLoads, MeasuredTime};
 pub use meter::PortMeter;
 pub use network::{DirectPort, Export, HostArrival, Network, Stage, TxPort};
 pub use packets_in_flight::SlotIndex;

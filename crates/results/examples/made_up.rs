@@ -8,6 +8,7 @@ use weir_counters::FlowCounters;
 use weir_results::{
     Drops, FinishedRun, FlowRecord, GroupSample, GroupSummary, Observation, Output, OutputError,
     PortSample, PortSummary, Ratio, Recorder, Report, RunPlots, RunSummary, Summary, Threshold,
+    Value,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 
@@ -20,9 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let thresholds = [100_000, 200_000, 400_000, 800_000];
     let mut runs = Vec::new();
     for threshold in thresholds {
+        let values = vec![("ecn_threshold_bytes".to_owned(), Value::Count(threshold))];
         let files = match runs.len() {
-            0 => output.run(SPAN)?,
-            _ => output.variant(&name(threshold), SPAN)?,
+            0 => output.run(values, SPAN)?,
+            _ => output.variant(&name(threshold), values, SPAN)?,
         };
         runs.push(run(files, threshold)?);
     }
@@ -56,6 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|(run, threshold)| RunPlots {
             traces: run.traces(),
             thresholds: [("bottleneck".to_owned(), levels(threshold))].into(),
+            values: run.values(),
         });
     let report = Report {
         summary: &summary,
@@ -141,6 +144,7 @@ fn run(mut files: weir_results::RunFiles, threshold: u64) -> Result<FinishedRun,
             start: Time::from_nanos(index * 5_000_000),
             end: None,
             size: None,
+            ideal: None,
             counters: FlowCounters {
                 delivered: ByteSize::from_mib(900),
                 ..FlowCounters::ZERO

@@ -47,7 +47,7 @@ pub struct Dataset {
 
 /// The type that all cells of a column are written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(crate) enum Kind {
     Count,
     Number,
     Text,
@@ -99,8 +99,34 @@ impl Dataset {
         frame
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    /// Makes a column, which no row may have set, the first one.
+    pub(crate) fn first_column(&mut self, name: &str) {
+        let cells = self.columns.shift_remove(name);
+        let cells = cells.unwrap_or_else(|| vec![None; self.rows]);
+        self.columns.shift_insert(0, name.to_owned(), cells);
+    }
+
+    /// Returns the types of the columns.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.columns.values().map(|cells| Kind::of(cells)).collect()
+    }
+
+    /// Returns the columns without cells.
+    pub(crate) fn columns(&self, kinds: &[Kind]) -> impl Iterator<Item = Column> {
+        let names = self.columns.keys().zip(kinds);
+        names.map(|(name, kind)| Column::new(name.clone(), &kind.cell(&None, "")))
+    }
+
+    /// Adds the cells of a row to `columns`.
+    pub(crate) fn push_row(
+        &self,
+        row: usize,
+        kinds: &[Kind],
+        columns: &mut [Column],
+    ) -> std::io::Result<()> {
+        let values = self.columns.values().map(|column| &column[row]);
+        let mut cells = values.zip(kinds).zip(columns);
+        cells.try_for_each(|((value, kind), column)| column.push(kind.cell(value, &text(value))))
     }
 
     /// Passes the cells of each row to `push`.
@@ -123,9 +149,7 @@ impl Dataset {
 
     fn write_to(&self, writer: impl std::io::Write + Send) -> std::io::Result<()> {
         let kinds = self.kinds();
-        let names = self.columns.keys().zip(&kinds);
-        let columns = names.map(|(name, kind)| Column::new(name.clone(), &kind.cell(&None, "")));
-        let mut table = Table::with_columns(writer, columns)?;
+        let mut table = Table::with_columns(writer, self.columns(&kinds))?;
         self.each_row(&kinds, |cells| table.push_cells(cells.iter().copied()))?;
         table.finish()
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::output::VARIANT;
 use crate::table::{Cell, Row, Sample};
 use crate::{EpochRecord, FlowRecord, Observation, OutputError, Recorder};
 
@@ -122,6 +123,19 @@ impl Default for RunFrames {
             epochs: Frame::like::<EpochRecord<'_>>(),
         }
     }
+}
+
+/// Whether a table of a run has a column with this name, or may get one.
+pub fn is_table_column(name: &str) -> bool {
+    let RunFrames {
+        flows,
+        samples,
+        epochs,
+    } = RunFrames::default();
+    let mut columns = [flows, samples, epochs]
+        .into_iter()
+        .flat_map(Frame::into_columns);
+    name == VARIANT || columns.any(|column| column.name == name)
 }
 
 /// Records everything except packets.

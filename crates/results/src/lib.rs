@@ -25,7 +25,7 @@
 //! # let directory = tempfile::tempdir()?;
 //! # let directory = directory.path();
 //! let output = Output::create(directory)?;
-//! let mut run = output.run(Duration::from_secs(10))?;
+//! let mut run = output.run(Vec::new(), Duration::from_secs(10))?;
 //! run.record(Observation::Flow(FlowRecord {
 //!     group: "dctcp",
 //!     index: 0,
@@ -34,6 +34,7 @@
 //!     start: Time::ZERO,
 //!     end: None,
 //!     size: None,
+//!     ideal: None,
 //!     counters: FlowCounters {
 //!         delivered: ByteSize::from_mib(100),
 //!         marks: 12,
@@ -52,6 +53,7 @@
 //!     runs: vec![RunPlots {
 //!         traces: run.traces(),
 //!         thresholds: Default::default(),
+//!         values: run.values(),
 //!     }],
 //! };
 //! let html = report.to_html();
@@ -64,6 +66,7 @@ pub mod capture;
 mod compare;
 mod dataset;
 mod error;
+mod flow_file;
 mod frame;
 mod measures;
 mod output;
@@ -86,7 +89,8 @@ pub use compare::{
 };
 pub use dataset::{Dataset, Value};
 pub use error::OutputError;
-pub use frame::{Cells, Frame, FrameColumn, RunFrames};
+pub use flow_file::{FlowFile, join_flows};
+pub use frame::{Cells, Frame, FrameColumn, RunFrames, is_table_column};
 pub use output::{FinishedRun, Output, RunFiles};
 pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
@@ -96,7 +100,7 @@ pub use report::{Report, RunPlots, Threshold};
 pub use staged::StagedFile;
 pub use summary::{
     AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,
-    HostSummary, PortDeadlines, PortSummary, RunKind, RunSummary, SCHEMA_VERSION, Summary,
-    SummaryError, TconSummary,
+    HostSummary, LinkLoad, PortDeadlines, PortSummary, RunKind, RunSummary, SCHEMA_VERSION,
+    SlowdownStatistics, Slowdowns, Summary, SummaryError, TconSummary, TransferTime,
 };
 pub use trace::Traces;

@@ -3,7 +3,30 @@
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::quantity::{count, percent, rate, size, time};
-use crate::{GroupSummary, PortSummary, Ratio};
+use crate::{GroupSummary, LinkLoad, PortSummary, Ratio};
+
+/// The keys of the median and of the 99th percentile of the slowdown of a class of sizes.
+const SLOWDOWNS_BY_SIZE: [(&str, &str, &str); 7] = [
+    ("1KB", "slowdown.sizes.1KB.p50", "slowdown.sizes.1KB.p99"),
+    ("10KB", "slowdown.sizes.10KB.p50", "slowdown.sizes.10KB.p99"),
+    (
+        "100KB",
+        "slowdown.sizes.100KB.p50",
+        "slowdown.sizes.100KB.p99",
+    ),
+    ("1MB", "slowdown.sizes.1MB.p50", "slowdown.sizes.1MB.p99"),
+    ("10MB", "slowdown.sizes.10MB.p50", "slowdown.sizes.10MB.p99"),
+    (
+        "100MB",
+        "slowdown.sizes.100MB.p50",
+        "slowdown.sizes.100MB.p99",
+    ),
+    (
+        "above",
+        "slowdown.sizes.above.p50",
+        "slowdown.sizes.above.p99",
+    ),
+];
 
 /// Returns the measures of a group.
 pub(crate) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
@@ -31,6 +54,24 @@ pub(crate) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
             ("completion.p99_s", times.p99.as_secs_f64()),
         ]);
     }
+    if let Some(slowdown) = &group.slowdown {
+        measures.push(("unfinished", group.unfinished as f64));
+        let percentiles = [
+            ("slowdown.mean", slowdown.all.mean),
+            ("slowdown.p50", slowdown.all.p50),
+            ("slowdown.p95", slowdown.all.p95),
+            ("slowdown.p99", slowdown.all.p99),
+        ];
+        let known = percentiles.into_iter();
+        measures.extend(known.filter_map(|(key, value)| Some((key, value?.value()))));
+        for (size, median_key, tail_key) in SLOWDOWNS_BY_SIZE {
+            let Some(part) = slowdown.sizes.get(size) else {
+                continue;
+            };
+            let known = [(median_key, part.p50), (tail_key, part.p99)].into_iter();
+            measures.extend(known.filter_map(|(key, value)| Some((key, value?.value()))));
+        }
+    }
     if let Some(missed) = group.deadlines_missed {
         measures.push(("deadlines_missed", missed as f64));
     }
@@ -42,6 +83,16 @@ pub(crate) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
         ]);
     }
     measures
+}
+
+/// Returns the measures of the load of a class of links.
+pub(crate) fn of_loads(load: &LinkLoad) -> Vec<(&'static str, f64)> {
+    let offered = load.offered.map(|offered| ("offered", offered.value()));
+    let carried = [
+        ("carried", load.carried.value()),
+        ("carried_max", load.carried_max.value()),
+    ];
+    offered.into_iter().chain(carried).collect()
 }
 
 /// Returns the measures of a port.
@@ -70,10 +121,10 @@ pub(crate) fn shown(key: &str, value: f64) -> String {
         return time(Duration::from_nanos((value * 1e9) as u64));
     }
     match key {
-        "share" | "link_share" | "utilization" | "reduction" => {
-            percent(Ratio::new(value).unwrap_or_default())
-        }
+        "share" | "link_share" | "utilization" | "reduction" | "offered" | "carried"
+        | "carried_max" => percent(Ratio::new(value).unwrap_or_default()),
         "fairness" => format!("{value:.3}"),
+        key if key.starts_with("slowdown.") => format!("{value:.2}"),
         _ => count(value as u64),
     }
 }

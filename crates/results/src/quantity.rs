@@ -26,8 +26,8 @@ pub(crate) const SIZES: &Scale = &[
 ];
 /// Epoch numbers.
 pub(crate) const EPOCHS: &Scale = &[(1.0, "epoch")];
-/// Ratios.
-pub(crate) const PARTS: &Scale = &[(0.01, "%")];
+/// Indices between 0 and 1.
+pub(crate) const INDEX: &Scale = &[(1.0, "index")];
 /// Seconds.
 pub(crate) const TIMES: &Scale = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
 

@@ -23,6 +23,9 @@ pub struct FlowRecord<'a> {
     pub end: Option<Time>,
     /// The size of its data; `None` for an endless flow.
     pub size: Option<ByteSize>,
+    /// The time that its data would take on the empty network; `None` for an endless flow, and where it is not
+    /// computed.
+    pub ideal: Option<Duration>,
     /// Its counters over the whole run, warm-up included, both ends together.
     pub counters: FlowCounters,
     /// Its delivered bytes per time after the warm-up; for a flow that ended, from start to end.

@@ -13,18 +13,16 @@ use crate::error::OutputError;
 const RANDOM: usize = 6;
 const SUFFIX: &str = ".tmp";
 
-/// Whether this may be the temporary name of a file.
-pub(crate) fn is_temporary(name: &str) -> bool {
-    let staged = name
-        .strip_prefix('.')
-        .and_then(|name| name.strip_suffix(SUFFIX));
-    staged.is_some_and(|name| {
-        let bytes = name.as_bytes();
-        bytes.len() > RANDOM
-            && bytes[bytes.len() - RANDOM..]
-                .iter()
-                .all(u8::is_ascii_alphanumeric)
-    })
+/// Whether this is a temporary name of a file with one of these final names.
+pub(crate) fn is_temporary(name: &str, final_names: &[String]) -> bool {
+    let staged = |of: &String| {
+        let random = name
+            .strip_prefix('.')?
+            .strip_prefix(of.as_str())?
+            .strip_suffix(SUFFIX)?;
+        Some(random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    };
+    final_names.iter().any(|of| staged(of).unwrap_or(false))
 }
 
 /// A file under a temporary name in its final directory. Dropping it removes it.
@@ -101,6 +99,12 @@ impl StagedFile {
             file: self.file.into_temp_path(),
             path: self.path,
         })
+    }
+
+    /// Closes the file, which keeps its temporary name and is removed when this is dropped: another file will have its
+    /// contents.
+    pub(crate) fn into_part(self) -> TempPath {
+        self.file.into_temp_path()
     }
 
     /// Renames the file to its final path, replacing an existing file, and returns the path.

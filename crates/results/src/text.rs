@@ -21,7 +21,7 @@ impl Summary {
         for (key, value) in &self.run.settings {
             let _ = writeln!(out, "{key} = {value}");
         }
-        for grid in [overview::groups, overview::ports, overview::hosts].map(|grid| grid(self)) {
+        for grid in overview::all_in_brief(self) {
             if !grid.rows.is_empty() {
                 let _ = write!(out, "\n{}", table(grid));
             }
@@ -46,6 +46,9 @@ fn remarks(out: &mut String, name: Option<&str>, run: &RunSummary) {
     let of = name.map_or_else(String::new, |name| format!("{name}: "));
     if let Some(reduction) = run.reduction {
         let _ = writeln!(out, "\n{of}reduction {}", percent(reduction));
+    }
+    for remark in overview::remarks(run) {
+        let _ = writeln!(out, "\n{of}{remark}");
     }
     for (switch, tcon) in &run.tcon {
         let _ = writeln!(out, "\n{of}TCon at {switch}: {tcon}");
@@ -221,10 +224,10 @@ bottleneck  20,000,000      100.0 %       399 KB  0 B  0 B  0 B      0          
         };
         assert_eq!(
             words("variant group"),
-            "variant group flows goodput share retransmits timeouts marks completed time: mean p50 \
-             p99 max"
+            "variant group flows goodput share retransmits timeouts marks completed unfinished \
+             time: mean p50 p99 max"
         );
-        assert!(words("as in the file dctcp").ends_with("7,000 0"));
+        assert!(words("as in the file dctcp").ends_with("7,000 0 0"));
         assert!(words("ecn=100KB dctcp").ends_with("0 5.00 ms 5.00 ms 5.00 ms 5.00 ms"));
         assert!(words("ecn=100KB bottleneck").ends_with("40 0 0 3"));
         assert!(text.contains("ecn=100KB was interrupted after 12.0 s"));

@@ -60,6 +60,7 @@ mod measurements;
 mod one_group;
 mod packetization;
 mod policy_file;
+mod quantity;
 mod queue;
 mod read;
 mod reference;
@@ -83,11 +84,12 @@ pub use level::{Buffer, Level};
 pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
 pub use loader::{Document, Setting, SettingError};
 pub use measurements::{Measurements, Reduction};
-pub use packetization::{Packetization, TransferPackets};
+pub use packetization::{Packetization, PathLink, TransferPackets};
 pub use policy_file::{
     CheckedPolicy, load_deadlines, load_policy, load_policy_for, parse_deadlines, parse_policy,
     parse_policy_for,
 };
+pub use quantity::Quantity;
 pub use queue::{Discipline, PriorityClass, Queue, Red, RedLength};
 pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
 pub use scenario::Scenario;
@@ -103,7 +105,7 @@ pub use transport::{
     UDP_HEADERS, UdpEcn, UdpOptions,
 };
 pub use under_policy::{GroupUnderPolicy, PolicyMisfit, PolicyOutcome};
-pub use variants::{LoadedScenario, Variant};
+pub use variants::{LoadedScenario, Variant, VariedKey};
 pub use warnings::{Warning, WarningKind};
 pub use workload::{
     ArrivalProcess, Arrivals, ConnectionUse, Distribution, Trace, TraceFlow, Workload,

@@ -2,62 +2,37 @@
 
 use weir_units::{ByteSize, Duration};
 
-use crate::transport::{TCP_HEADERS, UDP_HEADERS};
-use crate::{Group, Scenario, Transport};
-
-/// TCP's time-stamps option, padded (RFC 7323, section 3.2).
-const TIMESTAMPS: ByteSize = ByteSize::from_bytes(12);
-/// The header of a DCUDP data packet.
-const DCUDP_HEADER: ByteSize = ByteSize::from_bytes(16);
-
-/// The sizes of a full packet.
-#[derive(Clone, Copy, Debug)]
-struct FullPacket {
-    payload: ByteSize,
-    /// The size of the IP packet.
-    ip: ByteSize,
-}
+use crate::packetization::Packetization;
+use crate::{Group, Routes, Scenario, Transport};
 
 impl Scenario {
-    /// Returns the bytes of full IP packets that `delivered` bytes of a group take, and the bytes
-    /// of such packets that the slowest of its links carries within `span`. `None` for transports
-    /// with variable headers (DCQUIC, TLS, UDP), and if there is no link.
+    /// Returns the bytes of full IP packets that `delivered` bytes of a group take, and the bytes of such packets
+    /// that the slowest of the links that all its flows cross carries within `span`. `None` if there is no such
+    /// link, as between the racks of a leaf-spine network, and for transports with variable headers (DCQUIC, TLS,
+    /// UDP).
     pub fn link_share(
         &self,
         group: &Group,
+        routes: &Routes,
         delivered: ByteSize,
         span: Duration,
     ) -> Option<(ByteSize, ByteSize)> {
-        let packet = FullPacket::of(&group.transport)?;
-        let ports = self.topology.ports.iter();
-        let slowest = ports.min_by_key(|port| port.rate)?;
-        let ip = packet.ip.bytes() as f64;
-        let framed = (packet.ip + slowest.framing).bytes() as f64;
+        if !matches!(
+            group.transport,
+            Transport::Tcp { .. } | Transport::Dcudp { .. }
+        ) {
+            return None;
+        }
+        let packet = Packetization::of(&group.transport, self.topology.smallest_mtu(), delivered);
+        let common = group.common_ports(&self.topology, routes).into_iter();
+        let common = common.map(|port| self.topology.port(port));
+        let slowest = common.min_by_key(|port| port.rate)?;
+        let ip = packet.full().bytes() as f64;
+        let framed = (packet.full() + slowest.framing).bytes() as f64;
         let taken = delivered.bytes() as f64 * ip / packet.payload.bytes() as f64;
         let carried = slowest.rate.size_in(span).bytes() as f64 * ip / framed;
         let bytes = |bytes: f64| ByteSize::from_bytes(bytes.round() as u64);
         Some((bytes(taken), bytes(carried)))
-    }
-}
-
-impl FullPacket {
-    fn of(transport: &Transport) -> Option<Self> {
-        let (payload, ip) = match transport {
-            Transport::Tcp { options, .. } => {
-                let taken = if options.timestamps {
-                    TIMESTAMPS
-                } else {
-                    ByteSize::ZERO
-                };
-                (options.mss - taken, options.mss + TCP_HEADERS)
-            }
-            Transport::Dcudp { options, .. } => (
-                options.packet_size - DCUDP_HEADER,
-                options.packet_size + UDP_HEADERS,
-            ),
-            Transport::Tls { .. } | Transport::Quic { .. } | Transport::Udp { .. } => return None,
-        };
-        (!payload.is_zero()).then_some(Self { payload, ip })
     }
 }
 
@@ -77,8 +52,10 @@ mod tests {
             .and_then(|document| document.scenario())
             .unwrap();
         let delivered = ByteSize::from_bytes(payload);
+        let routes = scenario.topology.routes();
+        let span = Duration::from_secs(1);
         let (taken, carried) =
-            scenario.link_share(&scenario.groups[0], delivered, Duration::from_secs(1))?;
+            scenario.link_share(&scenario.groups[0], &routes, delivered, span)?;
         Some(taken.bytes() as f64 / carried.bytes() as f64)
     }
 
@@ -95,5 +72,23 @@ mod tests {
             assert!((share - 1.0).abs() < 1e-6, "{transport}: {share}");
         }
         assert_eq!(share("transport = 'quic'", 1_000_000), None);
+    }
+
+    #[test]
+    fn flows_without_a_common_link_have_no_share() {
+        let text = "title = 'x'\nsource = 'x'\nduration = '1s'\n[star]\nrate = '1Gbps'\ndelay = '1us'\n\
+             queue = { kind = 'drop-tail', buffer = '1MB' }\n[star.hosts.a]\ncount = 4\n\
+             [groups.flows]\nfrom = 'a'\nto = 'a'\nworkload = 'bulk'\n\
+             [groups.incast]\nfrom = 'a'\nto = 'a1'\nworkload = 'bulk'\n";
+        let scenario = Document::parse("x.toml", text)
+            .and_then(|document| document.scenario())
+            .unwrap();
+        let share = |group: usize| {
+            let delivered = ByteSize::from_bytes(1_000_000);
+            let (group, routes) = (&scenario.groups[group], scenario.topology.routes());
+            scenario.link_share(group, &routes, delivered, Duration::from_secs(1))
+        };
+        assert_eq!(share(0), None);
+        assert!(share(1).is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! How the data of a transfer become packets.
 
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Duration};
 
 use crate::transport::{TCP_HEADERS, UDP_HEADERS};
 use crate::{Distribution, QuicPacketSize, TcpOptions, Transport};
@@ -115,6 +115,42 @@ impl TransferPackets {
     pub fn ip_bytes(self) -> ByteSize {
         self.full * (self.count - 1) + self.last
     }
+
+    /// Returns the least time from the first bit's leaving until the last bit's arrival over links of these
+    /// properties, one after the other, that carry nothing else: every packet is sent as soon as it has
+    /// arrived as a whole, and as the link is free.
+    ///
+    /// With `t[i]` the time that a full packet takes on link `i`, its framing included, the full packets but
+    /// for the last of them leave link `i` after `t[1] + … + t[i]` and their number less one times the largest
+    /// of these; the last packet follows, and each link adds its propagation delay.
+    pub fn ideal_time(self, links: &[PathLink]) -> Duration {
+        let full_packets = self.count - 1;
+        let (mut sum, mut slowest) = (Duration::ZERO, Duration::ZERO);
+        // Without propagation delays: when the last packet has been sent by a link.
+        let mut last = Duration::ZERO;
+        for link in links {
+            let full = link.rate.time_for(self.full + link.framing);
+            sum += full;
+            slowest = slowest.max(full);
+            let before = match full_packets {
+                0 => Duration::ZERO,
+                count => sum + slowest * (count - 1),
+            };
+            last = last.max(before) + link.rate.time_for(self.last + link.framing);
+        }
+        links.iter().fold(last, |time, link| time + link.delay)
+    }
+}
+
+/// A link of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathLink {
+    /// Its rate.
+    pub rate: weir_units::Rate,
+    /// Its propagation delay.
+    pub delay: Duration,
+    /// What each packet occupies beyond its IP bytes.
+    pub framing: ByteSize,
 }
 
 impl TcpOptions {
@@ -126,6 +162,8 @@ impl TcpOptions {
 
 #[cfg(test)]
 mod tests {
+    use weir_units::Rate;
+
     use super::*;
     use crate::one_group;
 
@@ -153,6 +191,32 @@ mod tests {
         assert_eq!(bytes(transfer.ip_bytes()), 16_385 + 44 + 12 * 52);
         let (packets, _) = of(&["transport=dcudp"], 1);
         assert_eq!(bytes(packets.payload), 1456);
+    }
+
+    #[test]
+    fn the_ideal_time_is_that_of_store_and_forward() {
+        let link = |mbps, micros| PathLink {
+            rate: Rate::from_mbps(mbps),
+            delay: Duration::from_micros(micros),
+            framing: ByteSize::from_bytes(38),
+        };
+        let (_, one) = of(&[], 948);
+        // 1038 bytes on the wire: 8304 ns at 1 Gbit/s, 83040 ns at 100 Mbit/s.
+        assert_eq!(one.ideal_time(&[link(1000, 3)]).as_nanos(), 8_304 + 3_000);
+        let path = [link(1000, 3), link(100, 4)];
+        assert_eq!(one.ideal_time(&path).as_nanos(), 8_304 + 83_040 + 7_000);
+        // Three full packets of 1538 bytes, 12304 ns or 123040 ns, and a last one of 1038.
+        let (_, four) = of(&[], 3 * 1448 + 948);
+        assert_eq!(
+            four.ideal_time(&path).as_nanos(),
+            12_304 + 3 * 123_040 + 83_040 + 7_000
+        );
+        // The fast link comes last: only the last packet's time on it is left.
+        let back = [link(100, 4), link(1000, 3)];
+        assert_eq!(
+            four.ideal_time(&back).as_nanos(),
+            3 * 123_040 + 83_040 + 8_304 + 7_000
+        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub static SHIPPED: &[(&str, &str)] = shipped! {
     "dcquic-queue"
     "incast"
     "incast-background"
+    "leaf-spine-web-search"
     "convergence"
     "cubic-fairness"
     "handshake"

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use crate::document::{Cursor, Node, Problems, Reported, Table, Value, set};
+use crate::document::{Cursor, Node, Problems, Reported, Table, Value, get, set, substitute};
 use crate::error::ProblemKind;
 use crate::loader::{Document, Setting};
 use crate::{Scenario, ScenarioError};
@@ -17,6 +17,19 @@ pub struct LoadedScenario {
     pub parameters: Vec<(String, String)>,
     /// The variants, in file order; a grid's points follow, the last key changing fastest.
     pub variants: Vec<Variant>,
+    /// The keys that variants change, in the order in which they first do.
+    pub varied: Vec<VariedKey>,
+}
+
+/// A key that a variant changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariedKey {
+    /// Its path: `parameters.ecn_threshold`.
+    pub path: String,
+    /// The last part of its path, or all of it if another key that variants change has the same last part.
+    pub label: String,
+    /// The file's own value, as a setting has it; `None` if the file has none.
+    pub own: Option<String>,
 }
 
 /// A scenario with some values changed.
@@ -62,7 +75,7 @@ impl Document {
     /// that has some.
     pub fn expand(&self) -> Result<LoadedScenario, ScenarioError> {
         let scenario = self.scenario()?;
-        let mut variants = Vec::new();
+        let mut variants: Vec<Variant> = Vec::new();
         let mut ports = 0;
         for (name, settings, document) in self.read_variants(|at| self.changed(at))? {
             let scenario = document.read(Some(&name))?;
@@ -77,8 +90,27 @@ impl Document {
         Ok(LoadedScenario {
             scenario,
             parameters: self.parameters(),
+            varied: self.varied(&variants),
             variants,
         })
+    }
+
+    /// Returns the keys that these variants change.
+    fn varied(&self, variants: &[Variant]) -> Vec<VariedKey> {
+        let settings = variants.iter().flat_map(|variant| &variant.settings);
+        let mut seen = HashSet::new();
+        let paths = settings.map(|setting| setting.path.as_str());
+        let paths: Vec<&str> = paths.filter(|path| seen.insert(*path)).collect();
+        let mut root = self.root.clone();
+        // Its mistakes were reported when the scenario was read.
+        let _ = substitute(&mut root, &Problems::new(&self.file, None));
+        let keys = paths.iter().zip(labels(paths.clone()));
+        keys.map(|(path, label)| VariedKey {
+            path: (*path).to_owned(),
+            label: label.to_owned(),
+            own: get(&root, path).map(Node::to_string),
+        })
+        .collect()
     }
 
     /// Returns the result of `read` for `[variants]`; the default if there are none.

@@ -23,6 +23,7 @@ fn buffer_sharing_has_the_papers_setup() {
         scenario,
         parameters,
         variants,
+        ..
     } = load("buffer-sharing.toml", &["parameters.buffer=2MB"]);
     assert_eq!(variants, []);
     assert_eq!(parameters[0], ("line_rate".to_owned(), "25Gbps".to_owned()));

@@ -45,9 +45,11 @@ use std::path::PathBuf;
 
 use indexmap::IndexMap;
 use weir_results::{
-    FinishedRun, Output, OutputError, Report, RunPlots, RunSummary, Summary, Threshold,
+    FinishedRun, Output, OutputError, Report, RunPlots, RunSummary, Summary, Threshold, Value,
 };
-use weir_scenario::{LoadedScenario, Scenario, Setting};
+use weir_scenario::{LoadedScenario, Scenario, Setting, VariedKey};
+
+use crate::varied;
 
 /// A scenario file's runs.
 #[derive(Clone, Debug)]
@@ -78,6 +80,8 @@ pub struct Run {
     pub settings: IndexMap<String, String>,
     /// The scenario to simulate.
     pub scenario: Scenario,
+    /// The values of the keys that the file's variants change, by column name: see [`weir_results::Output::run`].
+    pub columns: Vec<(String, Value)>,
 }
 
 /// The result of a run.
@@ -104,6 +108,7 @@ impl Experiment {
             scenario,
             mut parameters,
             variants,
+            varied,
         } = loaded;
         let settings = pairs(settings);
         let others = settings.iter().filter(|(path, _)| !is_parameter(path));
@@ -111,17 +116,42 @@ impl Experiment {
         let variants = variants.into_iter().map(|variant| {
             let mut settings = settings.clone();
             settings.extend(pairs(&variant.settings));
-            let scenario = variant.scenario;
-            (variant.name, Run { settings, scenario })
+            let run = Run {
+                settings,
+                scenario: variant.scenario,
+                columns: Vec::new(),
+            };
+            (variant.name, run)
         });
-        Self {
+        let mut experiment = Self {
             about: ExperimentInfo {
                 title: scenario.title.clone(),
                 source: scenario.source.clone(),
                 parameters,
             },
             variants: variants.collect(),
-            own: Run { settings, scenario },
+            own: Run {
+                settings,
+                scenario,
+                columns: Vec::new(),
+            },
+        };
+        experiment.set_columns(&varied);
+        experiment
+    }
+
+    /// Sets the columns of all runs for the keys that variants change.
+    fn set_columns(&mut self, keys: &[VariedKey]) {
+        if self.variants.is_empty() {
+            return;
+        }
+        let variants = self.variants.iter().map(|(_, run)| &run.settings);
+        let settings: Vec<_> = [&self.own.settings].into_iter().chain(variants).collect();
+        let columns = varied::columns(keys, &settings);
+        let runs = self.variants.iter_mut().map(|(_, run)| run);
+        let runs = [&mut self.own].into_iter().chain(runs);
+        for (run, columns) in runs.zip(columns) {
+            run.columns = columns;
         }
     }
 }
@@ -182,6 +212,7 @@ impl Results {
                 .map(|(run, thresholds)| RunPlots {
                     traces: run.traces(),
                     thresholds: thresholds.clone(),
+                    values: run.values(),
                 })
                 .collect(),
         };

@@ -2,8 +2,9 @@
 
 use weir_counters::FlowCounters;
 use weir_network::DueTransfer;
+use weir_results::TransferTime;
 use weir_scenario::HostIndex;
-use weir_units::{ByteSize, Duration, Time};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 /// A flow: a slot in the table, which is reused, and a number, which is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,8 @@ pub(crate) struct Flow {
     pub(crate) deadline: Option<Time>,
     /// Its size; `None` for an endless flow.
     pub(crate) size: Option<ByteSize>,
+    /// How long its data would take on the empty network, if it has a size.
+    pub(crate) ideal: Option<Duration>,
     /// What it had counted earlier, if anything.
     earlier: Option<Box<EarlierCounters>>,
     /// A number that spreads flows over the links of their hosts.
@@ -134,6 +137,10 @@ pub(crate) struct GroupStats {
     pub(crate) closed: FlowCounters,
     /// The durations of completed transfers.
     pub(crate) completions: Vec<Duration>,
+    /// Its closed flows with a size.
+    pub(crate) transfers: Vec<TransferTime>,
+    /// The goodputs of its closed flows without a size, each over its time.
+    pub(crate) goodputs: Vec<Rate>,
     /// The number of closed flows with a time-out.
     pub(crate) with_timeout: u64,
     /// The closed flows with a deadline.
@@ -148,6 +155,8 @@ pub(crate) struct FlowTable {
     free: Vec<u32>,
     slots: u32,
     next_number: u32,
+    /// When the warm-up ended; zero until then.
+    pub(crate) measured_from: Time,
     /// By group.
     pub(crate) group_stats: Vec<GroupStats>,
 }
@@ -165,6 +174,7 @@ impl Flow {
             end: None,
             deadline: None,
             size,
+            ideal: None,
             earlier: None,
             spread: 0,
             moves: 0,
@@ -196,6 +206,27 @@ impl Flow {
         self.earlier.get_or_insert_default().connections = counters;
     }
 
+    /// Returns its size, and the time that it took if it is complete; `None` without a size, and if it ended before
+    /// `from`.
+    pub(crate) fn transfer_time(&self, from: Time) -> Option<TransferTime> {
+        if self.end.is_some_and(|end| end < from) {
+            return None;
+        }
+        Some(TransferTime {
+            size: self.size?,
+            ideal: self.ideal?,
+            took: self.end.map(|end| end.since(self.start)),
+        })
+    }
+
+    /// Returns the goodput of a flow without a size over the part of its time from `from` to `until`; `None` if there
+    /// is no such part.
+    pub(crate) fn goodput(&self, achieved: FlowCounters, from: Time, until: Time) -> Option<Rate> {
+        let span = self.end.unwrap_or(until).since(self.start.max(from));
+        let is_measured = self.size.is_none() && !span.is_zero();
+        is_measured.then(|| achieved.since(self.before()).goodput(span))
+    }
+
     /// Returns its size and deadline, if it has a deadline.
     pub(crate) fn due_transfer(&self) -> Option<DueTransfer> {
         Some(DueTransfer {
@@ -216,6 +247,7 @@ impl FlowTable {
             free: Vec::new(),
             slots: 0,
             next_number: 0,
+            measured_from: Time::ZERO,
             group_stats: vec![GroupStats::default(); groups],
         }
     }
@@ -248,10 +280,14 @@ impl FlowTable {
     }
 
     /// Removes a flow with these counters from the table.
-    pub(crate) fn close(&mut self, id: FlowId, achieved: FlowCounters) -> Option<Flow> {
+    pub(crate) fn close(&mut self, now: Time, id: FlowId, achieved: FlowCounters) -> Option<Flow> {
         let flow = self.open.remove(id)?;
         self.free.push(id.slot);
         let stats = &mut self.group_stats[flow.group as usize];
+        let from = self.measured_from;
+        stats.transfers.extend(flow.transfer_time(from));
+        let goodput = flow.goodput(achieved, from, now);
+        stats.goodputs.extend(goodput);
         stats.closed += achieved;
         stats.with_timeout += u64::from(achieved.timeouts > 0);
         stats.due.extend(flow.due_transfer());
@@ -264,9 +300,12 @@ impl FlowTable {
     }
 
     /// Discards the completed transfers so far: the end of the warm-up.
-    pub(crate) fn forget_completions(&mut self) {
+    pub(crate) fn forget_completions(&mut self, now: Time) {
+        self.measured_from = now;
         for stats in &mut self.group_stats {
             stats.completions.clear();
+            stats.transfers.clear();
+            stats.goodputs.clear();
             stats.with_timeout = 0;
             stats.due.clear();
         }

@@ -23,6 +23,7 @@
 //! | `packet` | the packets of hosts |
 //! | `destinations` | the hosts of packet addresses |
 //! | `experiment` | a scenario with its variants, and their results |
+//! | `varied` | the values that variants change, as columns |
 //!
 //! One run is one thread, unless [several](Simulation::with_threads) are asked for. Nothing allocates, hashes
 //! or searches per packet.
@@ -40,6 +41,7 @@ mod packet;
 mod shard;
 mod simulation;
 mod threads;
+mod varied;
 mod windows;
 mod workloads;
 mod world;
@@ -48,3 +50,4 @@ pub use error::BuildError;
 pub use experiment::{Experiment, ExperimentInfo, Outcome, Results, Run};
 pub use simulation::Simulation;
 pub use threads::{FewerThreads, Threads};
+pub use varied::table_value;

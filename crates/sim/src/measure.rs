@@ -2,7 +2,7 @@
 
 use weir_counters::FlowCounters;
 use weir_network::Stage;
-use weir_results::{CompletionTimes, GroupSample, GroupSummary, Ratio};
+use weir_results::{CompletionTimes, GroupSample, GroupSummary, Ratio, Slowdowns};
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::world::World;
@@ -53,23 +53,32 @@ impl GroupMeter {
     ) -> GroupSummary {
         let achieved = total(world, group).0.since(self.before);
         let stats = &world.flows.group_stats[group as usize];
-        let flows = world
-            .flows
-            .open
-            .iter()
-            .filter(|(_, flow)| flow.group == group);
-        let endless = flows.filter(|(_, flow)| flow.size.is_none());
-        let goodputs =
-            endless.map(|(_, flow)| world.achieved(flow).since(flow.before()).goodput(span));
+        let open = || {
+            let flows = world.flows.open.iter().map(|(_, flow)| flow);
+            flows.filter(move |flow| flow.group == group)
+        };
+        let from = world.flows.measured_from;
+        let goodputs = open().filter_map(|flow| {
+            let is_endless = flow.size.is_none();
+            let goodput = || flow.goodput(world.achieved(flow), from, now);
+            is_endless.then(goodput).flatten()
+        });
+        let goodputs = goodputs.chain(stats.goodputs.iter().copied());
+        // Some have ended and still close their connections.
+        let transfers = open().filter_map(|flow| flow.transfer_time(from));
+        let transfers: Vec<_> = stats.transfers.iter().copied().chain(transfers).collect();
+        let unfinished = transfers.iter().filter(|transfer| transfer.took.is_none());
         GroupSummary {
             flows: stats.flows,
             connections_without_handshake: world.without_handshake(group),
             completed: stats.completions.len() as u64,
+            unfinished: unfinished.count() as u64,
             completion: CompletionTimes::of(&mut stats.completions.clone()),
+            slowdown: Slowdowns::of(&transfers),
             fairness: Ratio::fairness(goodputs),
             flows_with_timeout: stats.with_timeout
-                + (world.flows.open.iter())
-                    .filter(|(_, flow)| flow.group == group && world.achieved(flow).timeouts > 0)
+                + open()
+                    .filter(|flow| world.achieved(flow).timeouts > 0)
                     .count() as u64,
             deadlines_missed: crate::deadlines::missed(world, group, now),
             epochs: world.epochs.summary(group),

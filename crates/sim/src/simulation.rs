@@ -2,12 +2,14 @@
 
 mod divided;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use weir_fabric::PortChange;
-use weir_network::{PortMeter, Random, RngStream, Seeds, faults};
+use weir_network::{LinkLoads, MeasuredTime, PortMeter, Random, RngStream, Seeds, faults};
 use weir_results::{
-    EpochRecord, FlowRecord, Observation, OutputError, Ratio, Recorder, RunSummary,
+    EpochRecord, FlowRecord, LinkLoad, Observation, OutputError, Ratio, Recorder, RunSummary,
 };
 use weir_scenario::{PortIndex, Scenario};
 use weir_units::{Duration, Time};
@@ -84,6 +86,8 @@ pub struct Simulation {
     /// Whether changes and the end come at known times: none by an epoch or by the controller's orders.
     is_steady: bool,
     ports: Vec<PortMeter>,
+    /// The ports of links whose load is reported.
+    load_meters: Vec<PortMeter>,
     group_meters: Vec<GroupMeter>,
     /// Why there are fewer threads than asked for.
     fewer_threads: Option<FewerThreads>,
@@ -144,6 +148,7 @@ impl Simulation {
                 .iter()
                 .map(|group| GroupMeter::new(&group.name))
                 .collect(),
+            load_meters: load_meters(&world, &scenario),
             fewer_threads,
             world,
             scenario,
@@ -268,12 +273,14 @@ impl Simulation {
             .sum();
         for ((_, group), settings) in groups.iter_mut().zip(&self.scenario.groups) {
             group.share = Ratio::of(group.delivered.bytes(), all);
-            let of_link = self.scenario.link_share(settings, group.delivered, span);
+            let (scenario, routes) = (&self.scenario, &self.world.routes);
+            let of_link = scenario.link_share(settings, routes, group.delivered, span);
             group.link_share = of_link.map(|(ip, link)| Ratio::of(ip.bytes(), link.bytes()));
         }
         let deadlines = deadlines::summary(&self.world, &self.scenario, now);
         let tcon = (self.world.shard.network).tcon_summaries(&self.scenario.topology);
         let tcon = tcon.into_iter().collect();
+        let loads = self.loads();
         let world = &mut self.world;
         let ports = self.ports.iter_mut().filter_map(|meter| {
             let egress_port = world.advance_port(now, meter.port)?;
@@ -286,6 +293,7 @@ impl Simulation {
             interrupted,
             groups: groups.into_iter().collect(),
             ports: ports.collect(),
+            loads,
             deadlines,
             tcon,
             ..RunSummary::default()
@@ -295,6 +303,25 @@ impl Simulation {
             summary.saved(&name(reduction.of)?.name, &name(reduction.against)?.name)
         });
         summary
+    }
+
+    /// Returns the loads of classes of links so far, if flows arrive at random.
+    fn loads(&mut self) -> IndexMap<String, LinkLoad> {
+        let (now, world) = (self.now, &mut self.world);
+        let mut utilization = HashMap::new();
+        for meter in &mut self.load_meters {
+            if let Some(egress_port) = world.advance_port(now, meter.port) {
+                let summary = meter.summary(now, egress_port);
+                utilization.insert(meter.port, summary.utilization);
+            }
+        }
+        let time = MeasuredTime {
+            begin: Time::ZERO + self.scenario.warm_up,
+            end: now,
+        };
+        let loads = world.loads.as_ref();
+        let summary = loads.map(|loads| loads.summary(&self.scenario, time, &utilization));
+        summary.unwrap_or_default()
     }
 
     fn check_horizon(&self) -> Result<(), BuildError> {
@@ -410,7 +437,7 @@ impl Simulation {
     fn change(&mut self, port: PortIndex, change: PortChange) {
         self.world.shard.network.apply(self.now, port, change);
         if let PortChange::Rate(rate) = change {
-            let meters = self.ports.iter_mut();
+            let meters = self.ports.iter_mut().chain(&mut self.load_meters);
             for meter in meters.filter(|meter| meter.port == port) {
                 meter.set_rate(self.now, rate);
             }
@@ -477,7 +504,12 @@ impl Simulation {
         for (number, meter) in (0..).zip(&mut self.group_meters) {
             meter.begin(&self.world, number);
         }
-        self.world.mark_flows();
+        for meter in &mut self.load_meters {
+            if let Some(egress_port) = self.world.advance_port(now, meter.port) {
+                meter.begin(now, egress_port);
+            }
+        }
+        self.world.mark_flows(now);
     }
 
     fn sample(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
@@ -528,12 +560,22 @@ impl Simulation {
             start: flow.start,
             end: flow.end,
             size: flow.size,
+            ideal: flow.ideal,
             counters: *achieved,
             goodput: measured.goodput(span),
             smoothed_rtt: path.smoothed_rtt,
             min_rtt: path.min_rtt,
         }))
     }
+}
+
+/// Returns meters of the ports of links whose load is reported.
+fn load_meters(world: &World, scenario: &Scenario) -> Vec<PortMeter> {
+    let ports = world.loads.as_ref().map(LinkLoads::ports);
+    let ports = ports.unwrap_or_default().into_iter();
+    ports
+        .map(|port| PortMeter::new(port, scenario.topology.port(port)))
+        .collect()
 }
 
 #[cfg(test)]

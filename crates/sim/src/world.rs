@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
-use weir_network::{ControlPlane, Partition, RngStream, Seeds, Stage};
+use weir_network::{ControlPlane, IdealTimes, LinkLoads, Partition, RngStream, Seeds, Stage};
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload};
 use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
@@ -44,12 +44,15 @@ pub(crate) struct World {
     setups: Vec<Setup>,
     /// Its groups and its topology count here; one of thousands of hosts is too large for a copy.
     scenario: Arc<Scenario>,
-    routes: Routes,
+    pub(crate) routes: Routes,
     /// For each port of a host, the destination of packets to it.
     destinations: Vec<u32>,
     /// The groups and host pairs with TLS sessions that can be resumed.
     sessions: HashSet<(u32, HostPair)>,
     path_secrets: PathSecrets,
+    /// The load of classes of links, if flows arrive at random.
+    pub(crate) loads: Option<LinkLoads>,
+    ideal_times: IdealTimes,
     pub(crate) epochs: Epochs,
     seeds: Seeds,
     /// Events of endpoints while an application acted on them.
@@ -136,6 +139,7 @@ impl World {
         let sed = ControlPlane::new(scenario, seeds, demands, &mut network);
         let pairs = scenario.groups.iter().flat_map(Group::pairs);
         network.set_traffic(&scenario.topology, pairs, &undisturbed_hosts(scenario));
+        let routes = scenario.topology.routes();
         Ok(Self {
             sed,
             shard: Shard {
@@ -148,10 +152,12 @@ impl World {
             flows: FlowTable::new(scenario.groups.len()),
             setups: setups?,
             scenario: Arc::clone(scenario),
-            routes: scenario.topology.routes(),
+            loads: LinkLoads::new(scenario, &routes),
+            routes,
             destinations: Network::destinations(&scenario.topology),
             sessions: HashSet::new(),
             path_secrets: PathSecrets::default(),
+            ideal_times: IdealTimes::new(scenario),
             epochs: Epochs::new(scenario),
             seeds,
             notices: Vec::new(),
@@ -169,6 +175,15 @@ impl World {
         size: Option<ByteSize>,
     ) -> FlowId {
         let mut flow = Flow::new(group, pair, now, size);
+        if let Some(size) = size {
+            let (group, hosts) = (group as usize, (pair.from, pair.to));
+            flow.ideal = self
+                .ideal_times
+                .of(&self.scenario, &self.routes, group, hosts, size);
+            if let Some(loads) = &mut self.loads {
+                loads.add(&self.scenario, &self.routes, group, hosts, size);
+            }
+        }
         flow.deadline = (self.scenario.groups[group as usize].deadline).map(|within| now + within);
         let id = self.flows.enter(flow);
         self.connect(now, id);
@@ -426,19 +441,19 @@ impl World {
         }
         // Connections without a handshake have no FINs either: the end would go unnoticed.
         if self.setups[group as usize].is_connectionless() {
-            self.remove(id);
+            self.remove(now, id);
         }
     }
 
     /// Ends all flows of a group, whether or not their data are sent.
-    pub(crate) fn abort_group(&mut self, group: u32) {
+    pub(crate) fn abort_group(&mut self, now: Time, group: u32) {
         let flows = self
             .flows
             .open
             .iter()
             .filter(|(_, flow)| flow.group == group);
         let ids: Vec<_> = flows.map(|(id, _)| id).collect();
-        ids.into_iter().for_each(|id| self.remove(id));
+        ids.into_iter().for_each(|id| self.remove(now, id));
     }
 
     /// Whether a flow's connection ended before everything was delivered.
@@ -455,7 +470,7 @@ impl World {
     }
 
     /// Handles a closed end of a flow: removes the flow if the other end is closed too, or has failed.
-    pub(crate) fn on_closed(&mut self, id: FlowId) {
+    pub(crate) fn on_closed(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.open.get(id) else {
             return;
         };
@@ -466,18 +481,18 @@ impl World {
         let all_closed = ends.iter().all(|(hosts, end)| hosts.is_closed(*end));
         let one_failed = ends.iter().any(|(hosts, end)| hosts.has_failed(*end));
         if all_closed || one_failed {
-            self.remove(id);
+            self.remove(now, id);
         }
     }
 
     /// Removes a flow and its endpoints.
-    fn remove(&mut self, id: FlowId) {
+    fn remove(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.open.get(id) else {
             return;
         };
         let (achieved, path) = (self.achieved(flow), self.path(flow));
         self.note_session((flow.group, flow.pair), achieved);
-        if let Some(flow) = self.flows.close(id, achieved) {
+        if let Some(flow) = self.flows.close(now, id, achieved) {
             self.close(flow.initiator);
             self.close(flow.responder);
             self.ended.push(FlowReport {
@@ -546,7 +561,7 @@ impl World {
     }
 
     /// Ends the warm-up: saves each flow's counters, and discards completed transfers.
-    pub(crate) fn mark_flows(&mut self) {
+    pub(crate) fn mark_flows(&mut self, now: Time) {
         let flows = self.flows.open.iter();
         let marks: Vec<_> = flows.map(|(id, flow)| (id, self.achieved(flow))).collect();
         for (id, achieved) in marks {
@@ -554,7 +569,10 @@ impl World {
                 flow.set_before(achieved);
             }
         }
-        self.flows.forget_completions();
+        self.flows.forget_completions(now);
+        if let Some(loads) = &mut self.loads {
+            loads.begin();
+        }
         self.epochs.forget();
     }
 

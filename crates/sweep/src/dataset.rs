@@ -25,7 +25,7 @@ pub struct WrittenDataset {
 
 impl Sweep {
     /// Writes `runs.parquet` from all rows of this sweep in a directory's journals, including those of
-    /// other parts.
+    /// other parts, and `flows.parquet` if flows are kept.
     ///
     /// # Errors
     /// A journal cannot be read; the file cannot be written.
@@ -33,6 +33,7 @@ impl Sweep {
         let (rows, _) = Journal::read_all(directory, &self.plan())?;
         let dataset = rows.dataset(self);
         let path = dataset.write(directory.join(DATASET))?;
+        self.join_flows(directory, &rows)?;
         Ok(WrittenDataset {
             path,
             rows,

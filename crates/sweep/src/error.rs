@@ -38,6 +38,9 @@ pub enum SweepError {
     /// Listed combinations contradict each other.
     #[error("{0}")]
     Points(String),
+    /// Flows are to be kept of runs that stop early.
+    #[error("`keep = [\"flows\"]` needs runs of full length: remove `early_stop`, or `keep`")]
+    FlowsOfPart,
     /// No threads could be created.
     #[error("no threads for the runs: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),

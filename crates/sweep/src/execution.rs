@@ -1,10 +1,12 @@
 //! The execution of a sweep's run, from its plan to its row.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use rustix::time::{ClockId, clock_gettime};
+use weir_results::{FlowFile, OutputError, Recorder};
 use weir_scenario::Scenario;
-use weir_sim::Simulation;
+use weir_sim::{BuildError, Simulation};
 use weir_units::{Duration, Time};
 
 use crate::plan::{PlannedRun, Sweep};
@@ -19,16 +21,37 @@ impl Sweep {
     /// Executes a run. Calls `go_on` repeatedly; when it returns false, the run is dropped without a row. A
     /// scenario that cannot be simulated, or a run that fails, gives a row with its error.
     pub fn execute(&self, planned: &PlannedRun, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
-        execute_run(planned, self.early_stop(), go_on)
+        execute_run(planned, self.early_stop(), &mut (), go_on).0
+    }
+
+    /// Executes a run of the sweep in a directory, where its flows are kept if the sweep says so.
+    pub(crate) fn execute_in(
+        &self,
+        directory: &Path,
+        planned: &PlannedRun,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Row>, OutputError> {
+        let path = self.flows_path(directory, &planned.key);
+        let mut file = path.map(|path| FlowFile::create(&path)).transpose()?;
+        let (row, failed) = execute_run(planned, self.early_stop(), &mut file, go_on);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        // A run without a result has no flows.
+        if row.as_ref().is_some_and(|row| row.error.is_none()) {
+            file.map(FlowFile::finish).transpose()?;
+        }
+        Ok(row)
     }
 }
 
-/// Does the same as [`Sweep::execute`] for a run without a sweep.
+/// Does the same as [`Sweep::execute`] for a run without a sweep. Returns the row, and what the recorder failed with.
 pub(crate) fn execute_run(
     planned: &PlannedRun,
     steady: Option<&SteadyRule>,
+    recorder: &mut dyn Recorder,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<Row> {
+) -> (Option<Row>, Option<OutputError>) {
     let begin = thread_time();
     let mut row = match &planned.scenario {
         Err(error) => Row::failed(planned, error.clone()),
@@ -37,19 +60,21 @@ pub(crate) fn execute_run(
                 simulate(
                     scenario.clone(),
                     steady.map(SteadyStateDetector::new),
+                    recorder,
                     go_on,
                 )
             };
             match catch_unwind(AssertUnwindSafe(run)) {
                 Ok(Ok(Some(outcome))) => Row::done(planned, &outcome.summary, outcome.stopped),
-                Ok(Ok(None)) => return None,
-                Ok(Err(error)) => Row::failed(planned, error),
+                Ok(Ok(None)) => return (None, None),
+                Ok(Err(RunError::Output(error))) => return (None, Some(error)),
+                Ok(Err(RunError::Build(error))) => Row::failed(planned, error.to_string()),
                 Err(panic) => Row::failed(planned, describe(&*panic)),
             }
         }
     };
     row.cpu = thread_time() - begin;
-    Some(row)
+    (Some(row), None)
 }
 
 /// The result of a run, and when it was found steady, if it was.
@@ -58,13 +83,23 @@ struct Outcome {
     stopped: Option<Time>,
 }
 
+/// Why a run has no result.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
 fn simulate(
     scenario: Scenario,
     mut steady: Option<SteadyStateDetector>,
+    recorder: &mut dyn Recorder,
     go_on: &mut dyn FnMut() -> bool,
-) -> Result<Option<Outcome>, String> {
+) -> Result<Option<Outcome>, RunError> {
     let (warm_up, duration) = (scenario.warm_up, scenario.duration);
-    let mut simulation = Simulation::new(scenario).map_err(|error| error.to_string())?;
+    let mut simulation = Simulation::new(scenario)?;
     let slice = (duration / SLICES).max(Duration::from_nanos(1));
     let slice = steady
         .as_ref()
@@ -74,9 +109,7 @@ fn simulate(
             return Ok(None);
         }
         let until = simulation.now() + slice;
-        simulation
-            .advance(until, &mut ())
-            .map_err(|error| error.to_string())?;
+        simulation.advance(until, recorder)?;
         let now = simulation.now();
         if let Some(steady) = &mut steady
             && now > Time::ZERO + warm_up
@@ -90,9 +123,7 @@ fn simulate(
             }));
         }
     }
-    let summary = simulation
-        .finish(&mut ())
-        .map_err(|error| error.to_string())?;
+    let summary = simulation.finish(recorder)?;
     Ok(Some(Outcome {
         summary,
         stopped: None,

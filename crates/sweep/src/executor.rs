@@ -24,7 +24,7 @@ impl Sweep {
     /// is zero. Each row is added to the journal when its run ends. Returns all rows.
     ///
     /// # Errors
-    /// Threads cannot be created; the journal cannot be written, which ends the other runs too.
+    /// Threads cannot be created; the journal or a file of flows cannot be written, which ends the other runs too.
     pub fn execute_remaining(
         &self,
         planned: &[PlannedRun],
@@ -33,7 +33,10 @@ impl Sweep {
         jobs: usize,
         watch: &dyn RunObserver,
     ) -> Result<Rows, SweepError> {
-        let left: Vec<&PlannedRun> = planned.iter().filter(|run| !rows.has(&run.key)).collect();
+        let left: Vec<&PlannedRun> = (planned.iter())
+            .filter(|run| !self.is_done(journal.directory(), &rows, run))
+            .collect();
+        self.create_flows_folder(journal.directory())?;
         let rows = Mutex::new(rows);
         let failed = AtomicBool::new(false);
         let goes_on = || watch.should_continue() && !failed.load(Ordering::Relaxed);
@@ -43,7 +46,9 @@ impl Sweep {
                 if !goes_on() {
                     return Ok(());
                 }
-                let Some(row) = self.execute(run, &mut || goes_on()) else {
+                let done = self.execute_in(journal.directory(), run, &mut || goes_on());
+                let done = done.inspect_err(|_| failed.store(true, Ordering::Relaxed));
+                let Some(row) = done? else {
                     return Ok(());
                 };
                 journal

@@ -104,6 +104,11 @@ impl Journal {
         Ok((rows, stale))
     }
 
+    /// Returns the directory of the sweep.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
     /// Appends a row.
     ///
     /// # Errors

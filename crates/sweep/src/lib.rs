@@ -47,6 +47,7 @@ mod dataset;
 mod error;
 mod execution;
 mod executor;
+mod flows;
 mod journal;
 mod key;
 mod plan;

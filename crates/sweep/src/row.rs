@@ -91,12 +91,13 @@ fn seconds(span: Duration) -> Value {
     Value::Number(span.as_secs_f64())
 }
 
-/// Returns all numbers of a summary's groups and ports, and its `reduction`, by their paths.
+/// Returns all numbers of a summary's groups, ports and loads, and its `reduction`, by their paths.
 fn outputs(summary: &RunSummary) -> IndexMap<String, Value> {
     let mut found = IndexMap::new();
     for (name, part) in [
         ("groups", serde_json::to_value(&summary.groups)),
         ("ports", serde_json::to_value(&summary.ports)),
+        ("loads", serde_json::to_value(&summary.loads)),
         ("reduction", serde_json::to_value(summary.reduction)),
     ] {
         if let Ok(part) = part {
@@ -166,6 +167,11 @@ impl Rows {
         self.0
             .values()
             .fold(Duration::ZERO, |sum, row| sum + row.cpu)
+    }
+
+    /// Returns the row of a run.
+    pub(crate) fn get(&self, key: &RunKey) -> Option<&Row> {
+        self.0.get(key)
     }
 
     pub(crate) fn into_rows(self) -> impl Iterator<Item = Row> {

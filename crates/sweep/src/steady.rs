@@ -120,7 +120,7 @@ impl SteadyStateDetector {
         };
         let whole = duration.as_secs_f64() - summary.warm_up.as_secs_f64();
         for (name, group) in &mut summary.groups {
-            let before = before.groups.get(name).copied().unwrap_or_default();
+            let before = before.groups.get(name).cloned().unwrap_or_default();
             ahead.group(group, &before, Duration::from_secs_f64(whole));
         }
         let all = summary

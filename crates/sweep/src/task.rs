@@ -41,6 +41,11 @@ pub enum TaskError {
     /// The text is not a task.
     #[error("this is no run of a sweep: {0}")]
     Format(#[from] serde_json::Error),
+    /// The sweep keeps flows, which a task does not return.
+    #[error(
+        "`keep = [\"flows\"]` is for runs on this machine: remove it, or use weir sweep --shard"
+    )]
+    KeepsFlows,
     /// The scenario cannot be serialized.
     #[error("the scenario cannot be written down: {0}")]
     Write(#[from] toml::ser::Error),
@@ -53,8 +58,11 @@ impl Task {
     /// Creates a task for a run of this sweep.
     ///
     /// # Errors
-    /// The scenario cannot be serialized.
+    /// The sweep keeps flows; the scenario cannot be serialized.
     pub fn of(sweep: &Sweep, planned: &PlannedRun) -> Result<Self, TaskError> {
+        if sweep.keeps_flows() {
+            return Err(TaskError::KeepsFlows);
+        }
         Ok(Self {
             code: CODE_VERSION.to_owned(),
             number: planned.number,
@@ -107,7 +115,7 @@ impl Task {
             seed: self.seed,
             scenario,
         };
-        Ok(execute_run(&planned, self.steady.as_ref(), go_on))
+        Ok(execute_run(&planned, self.steady.as_ref(), &mut (), go_on).0)
     }
 }
 

@@ -80,6 +80,9 @@ impl Check {
         for group in groups {
             let _ = writeln!(out, "# policy: {group}");
         }
+        for (class, load) in loads(scenario) {
+            let _ = writeln!(out, "# load of {class}: {:.1} %", 100.0 * load);
+        }
         for warning in scenario.warnings() {
             let _ = writeln!(out, "# warning: {warning}");
         }
@@ -100,6 +103,21 @@ fn traced_flows(scenario: &Scenario) -> u64 {
         _ => 0,
     });
     traces.sum()
+}
+
+/// Returns the loads of the classes of links, if flows arrive at random and the loads are known.
+fn loads(scenario: &Scenario) -> Vec<(String, f64)> {
+    if !scenario.has_arrivals() {
+        return Vec::new();
+    }
+    let crossings = scenario.crossings(&scenario.topology.routes());
+    let classes = scenario.reported_link_classes().into_iter();
+    classes
+        .filter_map(|class| {
+            let load = scenario.expected_load(&class, &crossings)?;
+            Some((class.name, load))
+        })
+        .collect()
 }
 
 /// `1 host`, `2 hosts`.

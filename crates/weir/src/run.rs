@@ -35,6 +35,7 @@ Examples:
   weir run my.toml --set parameters.line_rate=5Gbps --json   the summary for programs
   weir run dctcp-queue --no-variants --pcap packets.pcapng   packets for Wireshark
   weir run my.toml --seeds 1..8 --out runs                   means over eight seeds; see runs/seed-1
+  weir run my.toml --jobs 2                                  two variants at a time
   weir run fat-tree.toml --threads 8                         one large network on eight cores
   weir run fabric.toml --policy policy.toml                  groups under the rules of a policy: docs/rollout.md
   weir run --live my.toml --out live                         the same network with real endpoints
@@ -80,6 +81,10 @@ pub(crate) struct Run {
     #[arg(long)]
     no_variants: bool,
 
+    /// Number of concurrent runs, variants and seeds, instead of one for each core
+    #[arg(long, value_name = "N", conflicts_with = "live")]
+    jobs: Option<NonZeroUsize>,
+
     /// Simulate a large network on up to N threads; fewer runs go on at the same time then
     #[arg(long, value_name = "N", default_value = "1", conflicts_with = "live")]
     threads: NonZeroUsize,
@@ -91,12 +96,13 @@ impl Run {
             Some(seeds) => self.repeat(seeds),
             None => self.once(),
         };
-        if self.threads.get() == 1 {
+        if self.threads.get() == 1 && self.jobs.is_none() {
             return run();
         }
         // Each of the runs that go on at the same time has this number of threads.
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let runs = (cores / self.threads).max(1);
+        let runs = self.jobs.map_or(runs, NonZeroUsize::get);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(runs).build();
         pool.map_err(Failure::of)?.install(run)
     }

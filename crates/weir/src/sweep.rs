@@ -136,11 +136,11 @@ impl Sweep {
     fn load(&self) -> Result<Plan, SweepError> {
         let sweep = Plan::load(&self.file)?.with(&self.set)?;
         let rule = sweep.early_stop().cloned();
-        Ok(match (self.early_stop, self.full_length) {
+        match (self.early_stop, self.full_length) {
             (true, _) => sweep.with_steady(Some(rule.unwrap_or_default())),
             (_, true) => sweep.with_steady(None),
-            (false, false) => sweep,
-        })
+            (false, false) => Ok(sweep),
+        }
     }
 
     fn planned(&self, sweep: &Plan) -> Vec<PlannedRun> {
@@ -176,7 +176,9 @@ impl Sweep {
         (journal, rows): (&Journal, Rows),
         stop: &Stop,
     ) -> Result<Rows, Failure> {
-        let over = planned.iter().filter(|run| rows.has(&run.key)).count();
+        let over = (planned.iter())
+            .filter(|run| sweep.is_done(journal.directory(), &rows, run))
+            .count();
         let bar = Bar::new(planned.len(), over, stop);
         let jobs = self.jobs.map_or(0, usize::from);
         let rows = sweep.execute_remaining(planned, rows, journal, jobs, &bar);

@@ -11,7 +11,7 @@ use weir_units::{Duration, Time};
 use super::hosts::HostMessage;
 use super::sample_rounds::SamplePurpose;
 use super::session::Session;
-use super::summary::{self, MeasuredSpan};
+use super::summary::{self, LiveIdealTimes, MeasuredSpan};
 use crate::LabError;
 use crate::control::{AgentEvent, HostCommand};
 use crate::switch::SwitchReport;
@@ -78,8 +78,9 @@ impl Session<'_> {
     }
 
     fn record(&self, span: MeasuredSpan, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+        let mut ideal_times = LiveIdealTimes::new(self.scenario);
         for account in &self.flow_table.flows {
-            for record in summary::flow_records(self.scenario, account, span) {
+            for record in summary::flow_records(self.scenario, account, span, &mut ideal_times) {
                 recorder.record(Observation::Flow(record))?;
             }
         }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use weir_counters::FlowCounters;
-use weir_network::{DueTransfer, deadline_summary};
+use weir_network::{DueTransfer, IdealTimes, deadline_summary};
 use weir_results::{
-    CompletionTimes, DeadlineSummary, EpochSummary, FlowRecord, GroupSummary, Ratio,
+    CompletionTimes, DeadlineSummary, EpochSummary, FlowRecord, GroupSummary, Ratio, Slowdowns,
+    TransferTime,
 };
-use weir_scenario::{Scenario, Workload};
-use weir_units::{Duration, Time};
+use weir_scenario::{Routes, Scenario, Workload};
+use weir_units::{ByteSize, Duration, Time};
 
 use super::epochs::{Epochs, Request};
 use super::flow_table::{FlowStats, FlowTable};
@@ -39,7 +40,7 @@ pub(super) fn groups(
     let groups = scenario.groups.iter().enumerate();
     let mut groups: Vec<_> = groups
         .map(|(position, group)| {
-            let mut summary = summary(flow_table, position, span);
+            let mut summary = summary(scenario, flow_table, position, span);
             if let Some(within) = group.deadline {
                 let due = due_transfers(flow_table, position, within, span.end);
                 let missed = due.iter().filter(|transfer| transfer.is_missed());
@@ -59,15 +60,21 @@ pub(super) fn groups(
         .iter()
         .map(|(_, group)| group.delivered.bytes())
         .sum();
+    let routes = scenario.topology.routes();
     for ((_, group), settings) in groups.iter_mut().zip(&scenario.groups) {
         group.share = Ratio::of(group.delivered.bytes(), all);
-        let of_link = scenario.link_share(settings, group.delivered, span.length());
+        let of_link = scenario.link_share(settings, &routes, group.delivered, span.length());
         group.link_share = of_link.map(|(ip, link)| Ratio::of(ip.bytes(), link.bytes()));
     }
     groups
 }
 
-fn summary(flow_table: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSummary {
+fn summary(
+    scenario: &Scenario,
+    flow_table: &FlowTable,
+    group: usize,
+    span: MeasuredSpan,
+) -> GroupSummary {
     let since = |account: &FlowStats| account.counters().since(account.before);
     let achieved: FlowCounters = flow_table.of_group(group).map(since).sum();
     let completions = |account: &'_ FlowStats| account.completions(span.begin).collect::<Vec<_>>();
@@ -79,15 +86,77 @@ fn summary(flow_table: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSum
     let endless = flow_table
         .of_group(group)
         .filter(|account| is_endless(account));
+    let transfers = transfer_times(scenario, flow_table, group, span);
+    let unfinished = transfers.iter().filter(|transfer| transfer.took.is_none());
     GroupSummary {
         flows: flow_table.of_group(group).map(count).sum(),
         flows_with_timeout: (flow_table.of_group(group))
             .filter(|account| since(account).timeouts > 0)
             .count() as u64,
         completed: completions.len() as u64,
+        unfinished: unfinished.count() as u64,
         completion: CompletionTimes::of(&mut completions),
-        fairness: Ratio::fairness(endless.map(|account| since(account).goodput(span.length()))),
+        slowdown: Slowdowns::of(&transfers),
+        fairness: Ratio::fairness(endless.filter_map(|account| {
+            let active = active_time(scenario, account, span);
+            (!active.is_zero()).then(|| since(account).goodput(active))
+        })),
         ..GroupSummary::of(&achieved, span.length())
+    }
+}
+
+/// Returns the part of the measured time from a flow's start until it ended or its group stopped.
+fn active_time(scenario: &Scenario, account: &FlowStats, span: MeasuredSpan) -> Duration {
+    let stop = scenario.groups[account.flow.group].stop;
+    let end = last_delivery(account.outcomes()).or(stop);
+    let until = end.unwrap_or(span.end).min(span.end);
+    until.since(account.flow.start.max(span.begin))
+}
+
+/// Returns the transfers of a group that had not ended before the measured time.
+fn transfer_times(
+    scenario: &Scenario,
+    flow_table: &FlowTable,
+    group: usize,
+    span: MeasuredSpan,
+) -> Vec<TransferTime> {
+    let mut ideal_times = LiveIdealTimes::new(scenario);
+    let mut found = Vec::new();
+    for account in flow_table.of_group(group) {
+        for record in flow_records(scenario, account, span, &mut ideal_times) {
+            let is_measured = record.end.is_none_or(|end| end >= span.begin);
+            let transfer = record.size.zip(record.ideal).filter(|_| is_measured);
+            found.extend(transfer.map(|(size, ideal)| TransferTime {
+                size,
+                ideal,
+                took: record.end.map(|end| end.since(record.start)),
+            }));
+        }
+    }
+    found
+}
+
+/// The times of transfers on the empty network.
+pub(super) struct LiveIdealTimes<'r> {
+    scenario: &'r Scenario,
+    routes: Routes,
+    times: IdealTimes,
+}
+
+impl<'r> LiveIdealTimes<'r> {
+    pub(super) fn new(scenario: &'r Scenario) -> Self {
+        Self {
+            scenario,
+            routes: scenario.topology.routes(),
+            times: IdealTimes::new(scenario),
+        }
+    }
+
+    /// Returns the time of a flow with this size.
+    fn of(&mut self, account: &FlowStats, size: ByteSize) -> Option<Duration> {
+        let flow = &account.flow;
+        let hosts = (flow.from, flow.to);
+        (self.times).of(self.scenario, &self.routes, flow.group, hosts, size)
     }
 }
 
@@ -191,15 +260,21 @@ pub(super) fn flow_records<'r>(
     scenario: &'r Scenario,
     account: &'r FlowStats,
     span: MeasuredSpan,
+    ideal_times: &mut LiveIdealTimes<'_>,
 ) -> Vec<FlowRecord<'r>> {
     let arrivals: Vec<_> = account.arrivals().collect();
-    if arrivals.is_empty() {
-        return vec![record(scenario, account, account.outcomes(), span)];
+    let mut records = if arrivals.is_empty() {
+        vec![record(scenario, account, account.outcomes(), span)]
+    } else {
+        let arrivals = arrivals.into_iter();
+        arrivals
+            .map(|outcomes| record(scenario, account, outcomes.iter(), span))
+            .collect()
+    };
+    for record in &mut records {
+        record.ideal = record.size.and_then(|size| ideal_times.of(account, size));
     }
-    let arrivals = arrivals.into_iter();
-    arrivals
-        .map(|outcomes| record(scenario, account, outcomes.iter(), span))
-        .collect()
+    records
 }
 
 fn record<'r>(
@@ -213,12 +288,7 @@ fn record<'r>(
     let client = of(Role::Client);
     let start = client.and_then(|client| client.started);
     let start = start.unwrap_or(account.flow.start);
-    // The end with completions waits for data: it knows when all had arrived.
-    let waiting = |outcome: &&&FlowOutcome| !outcome.completions.is_empty();
-    let end = outcomes
-        .iter()
-        .find(waiting)
-        .and_then(|outcome| outcome.ended);
+    let end = last_delivery(outcomes.iter().copied());
     let is_arrival = outcomes.iter().any(|outcome| outcome.arrival.is_some());
     let achieved = if is_arrival {
         outcomes.iter().map(|outcome| outcome.counters).sum()
@@ -240,11 +310,19 @@ fn record<'r>(
         start,
         end,
         size: outcomes.iter().find_map(|outcome| outcome.size),
+        ideal: None,
         counters: achieved,
         goodput: measured.goodput(end.unwrap_or(span.end).since(from)),
         smoothed_rtt: client.and_then(|client| client.smoothed_rtt),
         min_rtt: client.and_then(|client| client.min_rtt),
     }
+}
+
+/// Returns when all data of a flow had arrived, if they have.
+fn last_delivery<'o>(mut outcomes: impl Iterator<Item = &'o FlowOutcome>) -> Option<Time> {
+    // The end with completions waits for data: it knows when all had arrived.
+    let waiting = outcomes.find(|outcome| !outcome.completions.is_empty());
+    waiting.and_then(|outcome| outcome.ended)
 }
 
 /// Returns notes about flows that ended early.

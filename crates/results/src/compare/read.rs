@@ -12,7 +12,7 @@ use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::{ExperimentId, OWN};
-use crate::output::file_name;
+use crate::output::VARIANT;
 use crate::report::Overlay;
 use crate::{
     Drops, EpochRecord, GroupSample, PortSample, RunSummary, Summary, SummaryError, Traces,
@@ -84,12 +84,11 @@ impl Side {
         };
         let first = read_summary(of_first)?;
         let others = others.iter().map(|path| read_summary(path));
-        let mut traces = IndexMap::new();
-        for (name, run) in first.runs() {
-            let suffix = name.map_or_else(String::new, |name| format!(".{}", file_name(name)));
-            let found = read_traces(of_first, &suffix, run.simulated)?;
-            traces.insert(name.unwrap_or(OWN).to_owned(), found);
-        }
+        let runs = first.runs();
+        let mut traces: IndexMap<String, Traces> = runs
+            .map(|(name, run)| (name.unwrap_or(OWN).to_owned(), Traces::new(run.simulated)))
+            .collect();
+        read_traces(of_first, &mut traces)?;
         Ok(Self {
             directory: directory.to_owned(),
             others: others.collect::<Result<_, _>>()?,
@@ -165,10 +164,16 @@ fn read_summary(directory: &Path) -> Result<Summary, CompareError> {
     summary.map_err(|source| CompareError::Summary { path, source })
 }
 
-fn read_traces(directory: &Path, suffix: &str, span: Duration) -> Result<Traces, CompareError> {
-    let mut traces = Traces::new(span);
-    let path = |table: &str| directory.join(format!("{table}{suffix}.parquet"));
+/// Reads the tables of all runs, which `traces` has by name.
+fn read_traces(
+    directory: &Path,
+    traces: &mut IndexMap<String, Traces>,
+) -> Result<(), CompareError> {
+    let path = |table: &str| directory.join(format!("{table}.parquet"));
     for_each_row(&path("samples"), |row| {
+        let Some(traces) = traces.get_mut(row.text(VARIANT).unwrap_or(OWN)) else {
+            return;
+        };
         if let Some(group) = row.text("group") {
             traces.group(&GroupSample {
                 time: row.time("time_s"),
@@ -193,6 +198,9 @@ fn read_traces(directory: &Path, suffix: &str, span: Duration) -> Result<Traces,
         }
     })?;
     for_each_row(&path("epochs"), |row| {
+        let Some(traces) = traces.get_mut(row.text(VARIANT).unwrap_or(OWN)) else {
+            return;
+        };
         traces.epoch(&EpochRecord {
             group: row.text("group").unwrap_or_default(),
             index: 0,
@@ -201,8 +209,7 @@ fn read_traces(directory: &Path, suffix: &str, span: Duration) -> Result<Traces,
             completion: row.number("completion_s").map(duration),
             attempts: 0,
         });
-    })?;
-    Ok(traces)
+    })
 }
 
 /// Reads a table, if it exists.

@@ -15,7 +15,7 @@ const SPAN: Duration = Duration::from_secs(10);
 /// Writes an output whose numbers scale with `factor`.
 fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&mut RunSummary)) {
     let output = Output::create(directory).unwrap();
-    let mut files = output.run(SPAN).unwrap();
+    let mut files = output.run(Vec::new(), SPAN).unwrap();
     for number in 1..=1000 {
         let time = Time::from_nanos(number * 10_000_000);
         let delivered = ByteSize::from_bytes(number * 1000 * factor);

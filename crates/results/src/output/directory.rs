@@ -40,7 +40,7 @@ impl LockedDirectory {
         }
         let directory = Self { path, file };
         // Nobody else writes here: these are no files of a run in progress.
-        directory.remove(|name, _| is_temporary(name) && is_own_name(&name[1..]))?;
+        directory.remove(|name, _| is_temporary(name, &names()))?;
         Ok(directory)
     }
 
@@ -90,12 +90,12 @@ pub(super) fn remove_file(path: &Path) -> Result<(), OutputError> {
     }
 }
 
-/// Whether a name begins as that of a file of an output.
-fn is_own_name(name: &str) -> bool {
-    let is_table = TABLES
-        .iter()
-        .any(|table| name.starts_with(&format!("{table}.")));
-    is_table || name.starts_with(SUMMARY) || name.starts_with(REPORT)
+/// Returns the names of all files of an output.
+fn names() -> Vec<String> {
+    let tables = TABLES.iter().map(|table| format!("{table}.parquet"));
+    tables
+        .chain([SUMMARY.to_owned(), REPORT.to_owned()])
+        .collect()
 }
 
 /// Whether a file is called as a table, or as a table of one variant: `flows.NAME.parquet`.

@@ -1,6 +1,7 @@
 //! The output directory of an experiment.
 
 mod directory;
+mod merge;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -11,19 +12,22 @@ use std::path::PathBuf;
 
 use weir_units::Duration;
 
-use crate::Summary;
 use crate::error::OutputError;
 use crate::staged::{CompleteFile, StagedFile};
+use crate::{EpochRecord, FlowRecord, Summary, Value};
 use directory::{LockedDirectory, REPORT, SUMMARY, remove_file};
 
-/// The files of an experiment before they are committed to a directory: `summary.json`,
-/// `report.html` and, for each run, `flows.parquet`, `samples.parquet` and, if there are epochs,
-/// `epochs.parquet` (`flows.NAME.parquet` and so on for the variant NAME).
+pub(crate) use merge::{RunColumns, VARIANT};
+pub(crate) use run::TableFile;
+
+/// The files of an experiment before they are committed to a directory: `summary.json`, `report.html`,
+/// `flows.parquet`, `samples.parquet` and, if there are epochs, `epochs.parquet`. The tables have the rows of all
+/// runs, and columns that tell them apart.
 ///
 /// All files are written under temporary names in the same directory. [`commit`](Self::commit)
-/// renames them once all are complete and on disk. It removes an older `summary.json` and the tables of
-/// an earlier output first and renames the new summary last, so that a summary never appears beside files of another experiment. If
-/// the output is dropped earlier, the directory keeps its former contents.
+/// renames them once all are complete and on disk. It removes an older `summary.json` and the tables of an earlier
+/// output first and renames the new summary last, so that a summary never appears beside files of another
+/// experiment. If the output is dropped earlier, the directory keeps its former contents.
 #[derive(Debug)]
 pub struct Output {
     directory: LockedDirectory,
@@ -47,29 +51,34 @@ impl Output {
         })
     }
 
-    /// Opens the files of the run with the scenario's own values; `span` is its simulated time.
+    /// Opens the tables of the run with the scenario's own values; `span` is its simulated time, and `values` are
+    /// those of the keys that variants change, by column name.
     ///
     /// # Errors
     /// See [`create`](Self::create).
-    pub fn run(&self, span: Duration) -> Result<RunFiles, OutputError> {
-        RunFiles::create(self.directory.path(), "", span)
+    pub fn run(
+        &self,
+        values: Vec<(String, Value)>,
+        span: Duration,
+    ) -> Result<RunFiles, OutputError> {
+        RunFiles::create(self.directory.path(), None, values, span)
     }
 
-    /// Opens the files of a variant; `span` is its simulated time. Characters of its name that are
-    /// not valid in a file name are written as `%` and two hexadecimal digits for each byte.
+    /// Opens the tables of a variant; the other arguments are as for [`run`](Self::run).
     ///
     /// # Errors
     /// See [`create`](Self::create).
-    pub fn variant(&self, name: &str, span: Duration) -> Result<RunFiles, OutputError> {
-        RunFiles::create(
-            self.directory.path(),
-            &format!(".{}", file_name(name)),
-            span,
-        )
+    pub fn variant(
+        &self,
+        name: &str,
+        values: Vec<(String, Value)>,
+        span: Duration,
+    ) -> Result<RunFiles, OutputError> {
+        RunFiles::create(self.directory.path(), Some(name), values, span)
     }
 
-    /// Writes the summary and the text of the report, and renames all files to their final names.
-    /// Returns their paths.
+    /// Joins the runs' tables in this order, writes the summary and the text of the report, and renames all files to
+    /// their final names. Returns their paths.
     ///
     /// # Errors
     /// A file cannot be written or renamed.
@@ -84,8 +93,9 @@ impl Output {
         self.summary.write_whole(text.as_bytes())?;
         self.report.write_whole(report.as_bytes())?;
 
-        let mut files: Vec<CompleteFile> =
-            runs.into_iter().flat_map(FinishedRun::into_files).collect();
+        let runs: Vec<FinishedRun> = runs.into_iter().collect();
+        let mut files = tables(&self.directory, &runs)?;
+        drop(runs);
         files.extend([self.report.close()?, self.summary.close()?]);
         remove_file(&self.directory.path().join(SUMMARY))?;
         let kept: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
@@ -98,15 +108,28 @@ impl Output {
     }
 }
 
-/// Returns a name that is valid on every file system and unique for each input.
-pub(crate) fn file_name(name: &str) -> String {
-    let mut out = String::new();
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(char::from(byte)),
-            b'-' | b'_' | b'=' | b',' | b'+' | b'.' => out.push(char::from(byte)),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
+/// Joins the tables of all runs.
+fn tables(
+    directory: &LockedDirectory,
+    runs: &[FinishedRun],
+) -> Result<Vec<CompleteFile>, OutputError> {
+    let columns = RunColumns::new(runs.iter().map(FinishedRun::columns));
+    let path = |table: &str| directory.path().join(format!("{table}.parquet"));
+    let numbered = || runs.iter().enumerate();
+    let flows: Vec<_> = numbered()
+        .map(|(run, files)| (run, files.flows()))
+        .collect();
+    let samples: Vec<_> = numbered()
+        .map(|(run, files)| (run, files.samples()))
+        .collect();
+    let epochs = numbered().filter_map(|(run, files)| Some((run, files.epochs()?)));
+    let epochs: Vec<_> = epochs.collect();
+    let mut tables = vec![
+        columns.merge::<FlowRecord<'_>>(&path("flows"), &flows)?,
+        columns.merge::<crate::table::Sample<'_>>(&path("samples"), &samples)?,
+    ];
+    if !epochs.is_empty() {
+        tables.push(columns.merge::<EpochRecord<'_>>(&path("epochs"), &epochs)?);
     }
-    out
+    Ok(tables)
 }

@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
 use tempfile::TempDir;
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Rate, Time};
@@ -21,6 +23,7 @@ fn flow(index: u64) -> FlowRecord<'static> {
         start: Time::ZERO,
         end: None,
         size: None,
+        ideal: None,
         counters: FlowCounters {
             delivered: ByteSize::from_kib(index),
             ..FlowCounters::ZERO
@@ -66,8 +69,9 @@ fn filled(mut run: RunFiles, rows: u64) -> Result<FinishedRun, OutputError> {
 
 fn written(directory: &Path, rows: u64) -> Result<Vec<PathBuf>, OutputError> {
     let output = Output::create(directory)?;
-    let own = filled(output.run(SPAN)?, rows)?;
-    let variant = filled(output.variant("a/b c", SPAN)?, rows)?;
+    let threshold = |bytes| vec![("threshold_bytes".to_owned(), Value::Count(bytes))];
+    let own = filled(output.run(threshold(7), SPAN)?, rows)?;
+    let variant = filled(output.variant("a/b c", threshold(9), SPAN)?, rows)?;
     output.commit(&summary(), "<!doctype html>", [own, variant])
 }
 
@@ -88,10 +92,8 @@ fn exactly_the_expected_files_are_written() {
     let paths = written(&directory, 10).unwrap();
     let files = contents(&directory);
     let names = [
-        "flows.a%2Fb%20c.parquet",
         "flows.parquet",
         "report.html",
-        "samples.a%2Fb%20c.parquet",
         "samples.parquet",
         "summary.json",
     ];
@@ -118,9 +120,9 @@ fn a_dropped_output_leaves_the_directory_unchanged() {
     let before = contents(directory.path());
     {
         let output = Output::create(directory.path()).unwrap();
-        let mut run = output.run(SPAN).unwrap();
+        let mut run = output.run(Vec::new(), SPAN).unwrap();
         (0..20_000).for_each(|index| run.record(Observation::Port(port(index))).unwrap());
-        let _finished = filled(output.variant("x", SPAN).unwrap(), 10).unwrap();
+        let _finished = filled(output.variant("x", Vec::new(), SPAN).unwrap(), 10).unwrap();
         assert_eq!(contents(directory.path()).len(), before.len() + 6);
     }
     assert_eq!(contents(directory.path()), before);
@@ -138,42 +140,69 @@ fn new_files_replace_old_ones() {
 }
 
 #[test]
-fn files_of_an_earlier_run_are_removed_but_not_those_of_others() {
+fn runs_are_told_apart_by_columns() {
+    let directory = TempDir::new().unwrap();
+    // Several row groups for each run.
+    let rows = 10_000;
+    written(directory.path(), rows).unwrap();
+    for (table, of_each) in [("flows", rows), ("samples", 2 * rows)] {
+        let file = File::open(directory.path().join(format!("{table}.parquet"))).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let mut runs = BTreeMap::new();
+        let mut last = Vec::new();
+        for row in reader.get_row_iter(None).unwrap() {
+            let columns = row.unwrap().into_columns();
+            assert_eq!(
+                (&*columns[0].0, &*columns[1].0),
+                ("variant", "threshold_bytes")
+            );
+            let run = format!("{} {}", columns[0].1, columns[1].1);
+            *runs.entry(run).or_insert(0) += 1;
+            last = columns;
+        }
+        let expected = [
+            ("\"a/b c\" 9".to_owned(), of_each),
+            ("null 7".to_owned(), of_each),
+        ];
+        assert_eq!(runs, BTreeMap::from(expected), "{table}");
+        if table == "flows" {
+            let index = last.iter().find(|(name, _)| name == "index").unwrap();
+            assert_eq!(index.1, Field::Long(rows as i64 - 1));
+        }
+    }
+}
+
+#[test]
+fn tables_of_an_earlier_run_are_removed_but_not_those_of_others() {
     let directory = TempDir::new().unwrap();
     let path = |name: &str| directory.path().join(name);
     written(directory.path(), 1).unwrap();
-    let expected: Vec<_> = contents(directory.path()).into_keys().collect();
     fs::copy(path("flows.parquet"), path("epochs.parquet")).unwrap();
     fs::copy(
         path("flows.parquet"),
         path("flows.ecn=20%20packets.parquet"),
     )
     .unwrap();
-    let others = [
-        ".mine.tmp",
-        "flowers.parquet",
-        "notes.txt",
-        "samples.mine.parquet",
-    ];
     fs::copy(path("flows.parquet"), path("flowers.parquet")).unwrap();
     fs::write(path("samples.mine.parquet"), "no table").unwrap();
     fs::write(path("notes.txt"), "mine").unwrap();
-    fs::write(path(".mine.tmp"), "mine").unwrap();
     // Left by a killed run.
-    for name in [
-        ".flows.parquetAb3dE9.tmp",
-        ".epochs.x=1.parquet123456.tmp",
-        ".summary.jsonabcdef.tmp",
-    ] {
-        fs::write(path(name), "half").unwrap();
-    }
+    fs::write(path(".flows.parquetAb3dE9.tmp"), "half").unwrap();
+    fs::write(path(".mine.tmp"), "mine").unwrap();
     written(directory.path(), 2).unwrap();
-    let mut expected: Vec<_> = expected.iter().map(String::as_str).chain(others).collect();
-    expected.sort_unstable();
-    assert!(
-        contents(directory.path()).keys().eq(&expected),
-        "{:?}",
-        contents(directory.path()).keys()
+    let names: Vec<_> = contents(directory.path()).into_keys().collect();
+    assert_eq!(
+        names,
+        [
+            ".mine.tmp",
+            "flowers.parquet",
+            "flows.parquet",
+            "notes.txt",
+            "report.html",
+            "samples.mine.parquet",
+            "samples.parquet",
+            "summary.json"
+        ]
     );
 }
 
@@ -185,12 +214,6 @@ fn two_runs_do_not_write_to_one_directory() {
     assert!(matches!(error, OutputError::Busy { .. }), "{error}");
     drop(first);
     Output::create(directory.path()).unwrap();
-}
-
-#[test]
-fn file_names_are_escaped_uniquely() {
-    assert_eq!(file_name("ecn=200KB,red"), "ecn=200KB,red");
-    assert_eq!(file_name("../µ%2F"), "..%2F%C2%B5%252F");
 }
 
 #[test]

@@ -40,6 +40,9 @@ pub struct RepeatedRun {
     pub groups: IndexMap<String, IndexMap<&'static str, MeanInterval>>,
     /// The ports' results: by port, by key of `summary.json`.
     pub ports: IndexMap<String, IndexMap<&'static str, MeanInterval>>,
+    /// The loads of links: by class, by key of `summary.json`.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub loads: IndexMap<String, IndexMap<&'static str, MeanInterval>>,
     /// The groups of flows whose goodputs fall into two groups of repetitions, in bit/s.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub bistable: IndexMap<String, TwoGroups>,
@@ -87,6 +90,7 @@ impl RepeatedRun {
             bistable: bistable.collect(),
             groups: intervals(&groups),
             ports: intervals(&port_series(runs.iter().copied())),
+            loads: intervals(&load_series(runs.iter().copied())),
         }
     }
 }
@@ -107,6 +111,11 @@ pub(crate) fn group_series<'r>(runs: impl Iterator<Item = &'r RunSummary>) -> Se
 /// Returns the values of all measures of ports.
 pub(crate) fn port_series<'r>(runs: impl Iterator<Item = &'r RunSummary>) -> Series {
     series(runs.map(|run| &run.ports), measures::of_ports)
+}
+
+/// Returns the values of all measures of the loads of links.
+fn load_series<'r>(runs: impl Iterator<Item = &'r RunSummary>) -> Series {
+    series(runs.map(|run| &run.loads), measures::of_loads)
 }
 
 fn series<'r, T: 'r>(

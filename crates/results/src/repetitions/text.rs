@@ -29,7 +29,7 @@ impl Repetitions {
                 let _ = writeln!(out, "{of}{}", bistable(group, two));
             }
         }
-        for kind in ["group", "port"] {
+        for kind in ["group", "links", "port"] {
             let grid = self.grid(kind);
             if !grid.rows.is_empty() {
                 let _ = write!(out, "\n{}", table(grid));
@@ -67,13 +67,14 @@ impl Repetitions {
     }
 }
 
-/// Iterates over the measures of groups or ports; those that are always zero are omitted.
+/// Iterates over the measures of groups, links or ports; those that are always zero are omitted.
 fn entries<'r>(
     run: &'r RepeatedRun,
     kind: &str,
 ) -> impl Iterator<Item = (&'r str, &'static str, &'r MeanInterval)> {
     let things = match kind {
         "group" => &run.groups,
+        "links" => &run.loads,
         _ => &run.ports,
     };
     things.iter().flat_map(|(name, measures)| {

@@ -42,13 +42,15 @@ impl Member {
 }
 
 /// Returns the index (Jain, Chiu and Hawe 1984, equation 1) of all groups' flows in each interval
-/// with two or more active groups, as points of seconds and index. Each flow counts with its
+/// with two or more active groups of endless flows, as points of seconds and index. Each flow counts with its
 /// group's mean; `fairness` in summary.json has the index within a group.
 pub(super) fn line(run: &RunSummary, traces: &Traces, per_step: usize) -> Vec<(f64, f64)> {
     let members: Vec<Member> = (traces.groups.iter())
         .filter_map(|(name, trace)| {
-            let flows = run.groups.get(name).map_or(1, |group| group.flows);
-            Member::new(flows, trace, per_step)
+            // Of flows that end by themselves, the goodput is as much as their data.
+            let group = run.groups.get(name)?;
+            group.fairness?;
+            Member::new(group.flows, trace, per_step)
         })
         .collect();
     let Some(longest) = members.iter().max_by_key(|member| member.intervals.len()) else {
@@ -88,7 +90,7 @@ mod tests {
     use weir_units::{ByteSize, Duration, Rate};
 
     use super::*;
-    use crate::{GroupSample, GroupSummary};
+    use crate::{GroupSample, GroupSummary, Ratio};
 
     /// One flow with 30 Mbps for 10 s, and two with 5 Mbps each from 4 s to 6 s.
     #[test]
@@ -113,6 +115,7 @@ mod tests {
         let groups = [("one", 1), ("two", 2)].map(|(name, flows)| {
             let group = GroupSummary {
                 flows,
+                fairness: Some(Ratio::ONE),
                 ..GroupSummary::default()
             };
             (name.to_owned(), group)

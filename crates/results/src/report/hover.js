@@ -1,5 +1,5 @@
 // Values under the pointer. Without a script the plots only lack these.
-for (const svg of document.querySelectorAll("svg.plot")) {
+for (const svg of document.querySelectorAll("svg.plot[data-area]")) {
   const [left, right, top, bottom] = svg.dataset.area.split(" ").map(Number);
   const axis = (text) => { const [end, unit] = text.split(" "); return { end: Number(end), unit }; };
   const x = axis(svg.dataset.x), y = axis(svg.dataset.y);

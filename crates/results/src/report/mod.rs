@@ -1,13 +1,17 @@
 //! The report of an experiment: one self-contained HTML page that needs no network.
 
 mod axis;
+mod chart;
+mod completions;
 mod fairness;
 mod html;
 mod missed;
 mod plot;
 mod plots;
+mod slowdown;
 #[cfg(test)]
 mod tests;
+mod varied;
 
 use std::fmt::Write as _;
 
@@ -16,7 +20,7 @@ use weir_units::ByteSize;
 
 use crate::overview::{self, Grid, OWN};
 use crate::quantity::{percent, time};
-use crate::{RunSummary, Summary, Traces};
+use crate::{RunSummary, Summary, Traces, Value};
 
 pub(crate) use html::Escaped;
 pub(crate) use plot::Size;
@@ -41,6 +45,8 @@ pub struct RunPlots<'a> {
     pub traces: &'a Traces,
     /// The thresholds of the ports' queues, by the port's name.
     pub thresholds: IndexMap<String, Vec<Threshold>>,
+    /// The values of the keys that variants change, by column name; none without variants.
+    pub values: &'a [(String, Value)],
 }
 
 /// A queue length at which the queue's behaviour changes.
@@ -59,10 +65,13 @@ impl Report<'_> {
         let summary = self.summary;
         head(&mut out, &summary.title);
         heading(&mut out, summary);
-        for grid in [overview::groups, overview::ports, overview::hosts].map(|grid| grid(summary)) {
+        for grid in overview::all(summary) {
             table(&mut out, &grid);
         }
+        remarks(&mut out, summary);
         missed::draw(&mut out, summary);
+        let values: Vec<_> = self.runs.iter().map(|run| run.values).collect();
+        slowdown::of_variants(&mut out, summary, &values);
         if let Some(run) = self.runs.first() {
             plots::of_run(
                 &mut out,
@@ -197,6 +206,21 @@ pub(crate) fn table(out: &mut String, grid: &Grid) {
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody>\n</table></div>\n");
+}
+
+/// Writes what the tables leave out.
+fn remarks(out: &mut String, summary: &Summary) {
+    for (name, run) in summary.runs() {
+        for remark in overview::remarks(run) {
+            let of = name.map_or_else(String::new, |name| format!("{name}: "));
+            let _ = writeln!(
+                out,
+                "<p class=\"aside\">{}{}.</p>",
+                Escaped(&of),
+                Escaped(&remark)
+            );
+        }
+    }
 }
 
 fn parameters(out: &mut String, parameters: &[(String, String)]) {

@@ -72,17 +72,30 @@ pub(crate) enum Size {
 }
 
 /// The drawing area within the picture, in pixels.
-struct Area {
-    width: f64,
-    height: f64,
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Area {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+impl Area {
+    /// Returns the place of a fraction of the horizontal axis.
+    pub(super) fn x(&self, part: f64) -> f64 {
+        self.left + (self.right - self.left) * part.clamp(0.0, 1.0)
+    }
+
+    /// Returns the place of a fraction of the vertical axis.
+    pub(super) fn y(&self, part: f64) -> f64 {
+        self.bottom - (self.bottom - self.top) * part.clamp(0.0, 1.0)
+    }
 }
 
 impl Size {
-    fn area(self) -> Area {
+    pub(super) fn area(self) -> Area {
         let (width, height) = match self {
             Self::Wide => (1000.0, 280.0),
             Self::Small => (480.0, 190.0),
@@ -111,10 +124,10 @@ const LABEL_HEIGHT: f64 = 13.0;
 const LABEL_CHARACTERS: usize = 18;
 
 /// A label on the right.
-struct Label {
-    y: f64,
-    class: String,
-    text: String,
+pub(super) struct Label {
+    pub(super) y: f64,
+    pub(super) class: String,
+    pub(super) text: String,
 }
 
 impl Plot {
@@ -171,7 +184,7 @@ impl Plot {
                 .iter()
                 .filter_map(|series| drawing.line_label(series));
             let of_lines = of_lines.filter(|_| self.series.len() > 1);
-            drawing.labels(&mut out, of_levels.chain(of_lines).collect());
+            write_labels(&mut out, &drawing.area, of_levels.chain(of_lines).collect());
         }
         out.push_str("<g class=\"cursor\"></g></svg>\n");
         out
@@ -188,13 +201,11 @@ struct Drawing {
 // Writing to a string cannot fail.
 impl Drawing {
     fn x(&self, time: f64) -> f64 {
-        let Area { left, right, .. } = self.area;
-        left + (right - left) * (time / self.time.end).clamp(0.0, 1.0)
+        self.area.x(time / self.time.end)
     }
 
     fn y(&self, value: f64) -> f64 {
-        let Area { top, bottom, .. } = self.area;
-        bottom - (bottom - top) * (value / self.value.end).clamp(0.0, 1.0)
+        self.area.y(value / self.value.end)
     }
 
     /// Writes the opening element, with the data that the script needs to show values.
@@ -332,31 +343,31 @@ impl Drawing {
             text: series.name.clone(),
         })
     }
+}
 
-    /// Writes the labels on the right, from the top down, without overlap.
-    fn labels(&self, out: &mut String, mut labels: Vec<Label>) {
-        let Area { right, bottom, .. } = self.area;
-        labels.sort_by(|one, other| one.y.total_cmp(&other.y));
-        let mut free = f64::MIN;
-        for (index, label) in labels.iter().enumerate() {
-            // Leave space for the labels below this one.
-            let below = (labels.len() - 1 - index) as f64 * LABEL_HEIGHT;
-            let y = label.y.min(bottom - below).max(free);
-            free = y + LABEL_HEIGHT;
-            let class = &label.class;
-            let _ = writeln!(
-                out,
-                "<line class=\"leader {class}\" x1=\"{right}\" y1=\"{:.1}\" x2=\"{:.1}\" \
-                 y2=\"{y:.1}\"/><text class=\"note {class}\" x=\"{:.1}\" y=\"{:.1}\">{}\
-                 <title>{}</title></text>",
-                label.y,
-                right + 8.0,
-                right + 10.0,
-                y + 4.0,
-                Escaped(&shortened(&label.text)),
-                Escaped(&label.text),
-            );
-        }
+/// Writes the labels on the right, from the top down, without overlap.
+pub(super) fn write_labels(out: &mut String, area: &Area, mut labels: Vec<Label>) {
+    let Area { right, bottom, .. } = *area;
+    labels.sort_by(|one, other| one.y.total_cmp(&other.y));
+    let mut free = f64::MIN;
+    for (index, label) in labels.iter().enumerate() {
+        // Leave space for the labels below this one.
+        let below = (labels.len() - 1 - index) as f64 * LABEL_HEIGHT;
+        let y = label.y.min(bottom - below).max(free);
+        free = y + LABEL_HEIGHT;
+        let class = &label.class;
+        let _ = writeln!(
+            out,
+            "<line class=\"leader {class}\" x1=\"{right}\" y1=\"{:.1}\" x2=\"{:.1}\" \
+             y2=\"{y:.1}\"/><text class=\"note {class}\" x=\"{:.1}\" y=\"{:.1}\">{}\
+             <title>{}</title></text>",
+            label.y,
+            right + 8.0,
+            right + 10.0,
+            y + 4.0,
+            Escaped(&shortened(&label.text)),
+            Escaped(&label.text),
+        );
     }
 }
 

@@ -5,16 +5,18 @@ use std::fmt::Write as _;
 use indexmap::{IndexMap, IndexSet};
 use weir_units::Duration;
 
+use super::completions;
 use super::fairness;
 use super::html::Escaped;
 use super::plot::{Level, Plot, Series, Size, XAxis};
+use super::slowdown;
 use super::{RunPlots, Threshold};
-use crate::quantity::{PARTS, RATES, SIZES, TIMES, in_scale};
+use crate::quantity::{INDEX, RATES, SIZES, TIMES, in_scale};
 use crate::trace::{COLUMNS, EpochTrace, GroupTrace, PortTrace};
 use crate::{RunSummary, Traces};
 
 /// The number of colours in the page's style sheet.
-const COLOURS: usize = 8;
+pub(super) const COLOURS: usize = 8;
 
 /// The minimum extents of the value axes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +46,7 @@ impl AxisExtent {
     }
 }
 
-/// Writes the plots of goodput, fairness between groups, the queue of each port, and epochs.
+/// Writes the plots of slowdown, completion times, goodput, fairness between groups, the queue of each port, and epochs.
 pub(super) fn of_run(
     out: &mut String,
     run: &RunSummary,
@@ -52,6 +54,11 @@ pub(super) fn of_run(
     size: Size,
     reach: AxisExtent,
 ) {
+    // Those of variants are drawn together.
+    if size == Size::Wide {
+        slowdown::by_size(out, run);
+        completions::draw(out, run, plots.traces);
+    }
     let goodput = goodput(run, plots, size, reach.goodput);
     if !goodput.series.is_empty() {
         heading(out, size, "Goodput by group");
@@ -93,6 +100,7 @@ pub(crate) fn overlay(out: &mut String, sides: &[Overlay<'_>; 2], size: Size) {
     let plots = sides.map(|side| RunPlots {
         traces: side.traces,
         thresholds: IndexMap::new(),
+        values: &[],
     });
     let both = |plot: &dyn Fn(&RunSummary, &RunPlots<'_>) -> Option<Plot>| {
         let [one, other] = [0, 1].map(|index| {
@@ -267,7 +275,7 @@ fn fairness(run: &RunSummary, traces: &Traces, size: Size) -> Option<Plot> {
     };
     Some(Plot {
         title: "Fairness between the groups' flows".to_owned(),
-        scale: PARTS,
+        scale: INDEX,
         series: vec![series],
         min_extent: 1.0,
         ..base(run, traces, size)

@@ -59,6 +59,7 @@ fn page(summary: &Summary, traces: &Traces, name: &str) -> String {
             vec![threshold(65_000), threshold(9_000_000)],
         )]
         .into(),
+        values: &[],
     };
     let report = Report {
         summary,

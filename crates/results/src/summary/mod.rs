@@ -4,7 +4,9 @@ mod completion;
 mod deadlines;
 mod emulation;
 mod group;
+mod load;
 mod port;
+mod slowdown;
 mod tcon;
 #[cfg(test)]
 mod tests;
@@ -13,7 +15,10 @@ pub use completion::CompletionTimes;
 pub use deadlines::{DeadlineSummary, PortDeadlines};
 pub use emulation::{AchievedRate, Emulation, HostSummary, RunKind};
 pub use group::{EpochSummary, GroupSummary};
+pub use load::LinkLoad;
 pub use port::{Drops, PortSummary};
+pub(crate) use slowdown::{SIZE_NAMES, size_end, size_range, slowdown};
+pub use slowdown::{SlowdownStatistics, Slowdowns, TransferTime};
 pub use tcon::TconSummary;
 
 use indexmap::IndexMap;
@@ -25,7 +30,7 @@ use crate::serialized::seconds;
 
 /// The version of the format. It increases when a key changes its meaning or is removed, but not
 /// when keys are added.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The results of an experiment. Keys are written in the order of declaration, maps in insertion
 /// order, so that equal experiments give equal bytes.
@@ -70,6 +75,9 @@ pub struct RunSummary {
     pub groups: IndexMap<String, GroupSummary>,
     /// The measured ports by name.
     pub ports: IndexMap<String, PortSummary>,
+    /// The loads of classes of links by name, if flows arrive at random.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub loads: IndexMap<String, LinkLoad>,
     /// The counters of switches with transparent congestion control, by name; they include the warm-up.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub tcon: IndexMap<String, TconSummary>,

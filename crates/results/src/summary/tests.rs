@@ -15,7 +15,9 @@ fn run() -> RunSummary {
         timeouts: 1,
         marks: 7_000,
         completed: 0,
+        unfinished: 0,
         completion: None,
+        slowdown: None,
         flows_with_timeout: 1,
         deadlines_missed: None,
         link_share: Ratio::new(0.78),
@@ -47,6 +49,7 @@ fn run() -> RunSummary {
         interrupted: false,
         groups: [("dctcp".to_owned(), group)].into(),
         ports: [("bottleneck".to_owned(), port)].into(),
+        loads: IndexMap::new(),
         tcon: IndexMap::new(),
         reduction: None,
         deadlines: None,
@@ -198,13 +201,13 @@ fn maps_keep_their_order() {
 #[test]
 fn other_versions_and_other_texts_are_refused() {
     let mut summary = Summary::new("", "", RunSummary::default());
-    summary.schema_version = 2;
+    summary.schema_version = 3;
     let error = Summary::from_json(&summary.to_json().unwrap()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "this summary has schema_version 2; this program reads 1"
+        "this summary has schema_version 3; this program reads 2"
     );
-    for text in ["", "{}", "[1]", r#"{"schema_version":1}"#] {
+    for text in ["", "{}", "[2]", r#"{"schema_version":2}"#] {
         let error = Summary::from_json(text).unwrap_err();
         assert!(matches!(error, SummaryError::Format(_)), "{text}: {error}");
     }

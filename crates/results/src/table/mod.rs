@@ -17,9 +17,6 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-/// The program that the files name as their writer.
-pub(crate) const CREATED_BY: &str = "weir";
-
 /// The number of buffered rows: a few megabytes for either table.
 const GROUP_ROWS: usize = 8192;
 
@@ -53,14 +50,7 @@ impl<W: Write + Send> Table<W> {
         columns: impl IntoIterator<Item = Column>,
     ) -> io::Result<Self> {
         let columns: Vec<Column> = columns.into_iter().collect();
-        let schema = schema(&columns).map_err(into_io)?;
-        // The file must not change from one build or run to the next.
-        let properties = WriterProperties::builder()
-            .set_created_by(CREATED_BY.to_owned())
-            .set_compression(Compression::SNAPPY)
-            .build();
-        let file = SerializedFileWriter::new(writer, Arc::new(schema), Arc::new(properties))
-            .map_err(into_io)?;
+        let file = new_file(writer, &columns).map_err(into_io)?;
         Ok(Self {
             file,
             columns,
@@ -111,6 +101,22 @@ impl<W: Write + Send> Table<W> {
     }
 }
 
+/// The program that the files name as their writer.
+pub(crate) const CREATED_BY: &str = "weir";
+
+/// Returns a file with these columns and without rows.
+pub(crate) fn new_file<W: Write + Send>(
+    writer: W,
+    columns: &[Column],
+) -> Result<SerializedFileWriter<W>, ParquetError> {
+    // The file must not change from one build or run to the next.
+    let properties = WriterProperties::builder()
+        .set_created_by(CREATED_BY.to_owned())
+        .set_compression(Compression::SNAPPY)
+        .build();
+    SerializedFileWriter::new(writer, Arc::new(schema(columns)?), Arc::new(properties))
+}
+
 fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
     let fields = columns.iter().map(|column| column.schema().map(Arc::new));
     Type::group_type_builder("schema")
@@ -119,7 +125,7 @@ fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
 }
 
 /// Returns the operating system's error if there is one: "no space left" is clearer than "external".
-fn into_io(error: ParquetError) -> io::Error {
+pub(crate) fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => *error,

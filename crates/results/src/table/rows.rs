@@ -5,7 +5,8 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::Row;
 use super::column::Cell;
-use crate::{Drops, EpochRecord, FlowRecord, GroupSample, PortSample};
+use crate::summary::slowdown;
+use crate::{Drops, EpochRecord, FlowRecord, GroupSample, PortSample, Ratio};
 
 impl Row for FlowRecord<'_> {
     const BLANK: Self = Self {
@@ -16,6 +17,7 @@ impl Row for FlowRecord<'_> {
         start: Time::ZERO,
         end: None,
         size: None,
+        ideal: None,
         counters: FlowCounters::ZERO,
         goodput: Rate::ZERO,
         smoothed_rtt: None,
@@ -24,6 +26,9 @@ impl Row for FlowRecord<'_> {
 
     fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
         let completion = self.end.map(|end| end.since(self.start));
+        let slowdown = completion
+            .zip(self.ideal)
+            .and_then(|(took, ideal)| slowdown(took, ideal));
         let counters = self
             .counters
             .columns()
@@ -38,6 +43,8 @@ impl Row for FlowRecord<'_> {
             ("start_s", time(self.start)),
             ("end_s", Cell::Number(self.end.map(since_start))),
             ("completion_s", span(completion)),
+            ("ideal_s", span(self.ideal)),
+            ("slowdown", Cell::Number(slowdown.map(Ratio::value))),
             ("size_bytes", size(self.size)),
             delivered,
             ("goodput_bps", count(self.goodput.bits_per_second())),

@@ -3,15 +3,17 @@
 mod epochs;
 mod group;
 mod port;
+mod transfers;
 
 pub(crate) use epochs::EpochTrace;
 pub(crate) use group::{GroupTrace, ThroughputInterval};
 pub(crate) use port::PortTrace;
+pub(crate) use transfers::TransferTrace;
 
 use indexmap::IndexMap;
 use weir_units::{Duration, Time};
 
-use crate::{EpochRecord, GroupSample, PortSample};
+use crate::{EpochRecord, FlowRecord, GroupSample, PortSample};
 
 /// The number of columns that divide a run's time: the resolution of a plot on a page.
 pub(crate) const COLUMNS: usize = 480;
@@ -24,6 +26,7 @@ pub struct Traces {
     pub(crate) ports: IndexMap<String, PortTrace>,
     pub(crate) groups: IndexMap<String, GroupTrace>,
     pub(crate) epochs: IndexMap<String, EpochTrace>,
+    pub(crate) transfers: IndexMap<String, TransferTrace>,
 }
 
 impl Traces {
@@ -34,6 +37,7 @@ impl Traces {
             ports: IndexMap::new(),
             groups: IndexMap::new(),
             epochs: IndexMap::new(),
+            transfers: IndexMap::new(),
         }
     }
 
@@ -62,6 +66,18 @@ impl Traces {
         let trace = match self.epochs.get_mut(record.group) {
             Some(trace) => trace,
             None => self.epochs.entry(record.group.to_owned()).or_default(),
+        };
+        trace.take(record);
+    }
+
+    /// Adds a flow; one without a size has no completion time.
+    pub fn flow(&mut self, record: &FlowRecord<'_>) {
+        if record.size.is_none() {
+            return;
+        }
+        let trace = match self.transfers.get_mut(record.group) {
+            Some(trace) => trace,
+            None => self.transfers.entry(record.group.to_owned()).or_default(),
         };
         trace.take(record);
     }

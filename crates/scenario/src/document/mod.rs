@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) use at::{Cursor, Problems, Reported};
 pub(crate) use parameters::{check_used, substitute};
 pub(crate) use parse::{parse, parse_value, read_text};
-pub(crate) use path::set;
+pub(crate) use path::{get, set};
 
 use crate::error::Position;
 

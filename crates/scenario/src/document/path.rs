@@ -40,6 +40,16 @@ pub(crate) fn set(root: &mut Node, path: &str, value: Node) -> Result<(), Proble
     Ok(())
 }
 
+/// Returns the value at `path`, if there is one.
+pub(crate) fn get<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
+    path.split('.')
+        .try_fold(root, |node, segment| match &node.value {
+            Value::Table(table) => table.get(segment),
+            Value::Array(items) => items.get(segment.parse::<usize>().ok()?),
+            _ => None,
+        })
+}
+
 /// Returns the value of `segment` in `node`, which is at the path `walked`.
 fn step<'n>(
     node: &'n mut Node,

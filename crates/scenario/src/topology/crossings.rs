@@ -67,6 +67,40 @@ impl Group {
         Crossings(flows.into_iter().map(|flows| flows / equal).collect())
     }
 
+    /// Returns the same for one pair of hosts: the ports that its flows cross, each with their share.
+    pub fn pair_crossings(
+        &self,
+        topology: &Topology,
+        routes: &Routes,
+        pair: (HostIndex, HostIndex),
+    ) -> Vec<(PortIndex, f64)> {
+        let first = self.first_ports(topology, routes, pair);
+        let share = 1.0 / first.len().max(1) as f64;
+        let first = first.into_iter().map(|port| (port, share)).collect();
+        spread(topology, routes, pair.1, first)
+            .into_iter()
+            .collect()
+    }
+
+    /// Returns the ports that all flows of the group cross.
+    pub fn common_ports(&self, topology: &Topology, routes: &Routes) -> Vec<PortIndex> {
+        let all_of_pair = |pair| {
+            let crossings = self.pair_crossings(topology, routes, pair).into_iter();
+            let whole = crossings.filter(|(_, share)| *share > 1.0 - 1e-9);
+            whole.map(|(port, _)| port).collect::<Vec<_>>()
+        };
+        let mut pairs = self.pairs();
+        let mut common = pairs.next().map(all_of_pair).unwrap_or_default();
+        for pair in pairs {
+            if common.is_empty() {
+                break;
+            }
+            let crossed = all_of_pair(pair);
+            common.retain(|port| crossed.contains(port));
+        }
+        common
+    }
+
     /// Returns the ports by which flows between two hosts leave, each as many of them.
     pub fn first_ports(
         &self,
@@ -183,5 +217,7 @@ mod tests {
         near("one->right", 1.0 / 12.0);
         near("right->two", 2.0 / 12.0);
         near("right->one", 2.0 / 12.0);
+        let common = scenario.groups[0].common_ports(topology, &topology.routes());
+        assert_eq!(common, []);
     }
 }

@@ -10,6 +10,7 @@ mod link_class;
 mod links;
 mod names;
 mod parking_lot;
+mod paths;
 mod ports;
 mod route;
 mod routes;

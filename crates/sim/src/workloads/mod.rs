@@ -74,7 +74,7 @@ impl GroupRunner {
         if self.stop.is_some_and(|stop| stop <= now) {
             self.stop = None;
             self.application = Box::new(Stopped);
-            world.abort_group(self.number);
+            world.abort_group(now, self.number);
         }
         self.application.handle_timeout(now, world);
     }
@@ -93,7 +93,7 @@ impl GroupRunner {
                 if world.has_failed(flow) {
                     self.application.on_failed(now, flow, world);
                 }
-                world.on_closed(flow);
+                world.on_closed(now, flow);
             }
         }
     }

@@ -18,6 +18,8 @@
 //! | `arrivals` | random arrivals by host, incasts, and traces |
 //! | `spraying` | packets over equal paths, by flow and at random |
 //! | `conservation` | packets and bytes of random scenarios |
+//! | `load` | the load that was asked for, on hosts' links and between switches |
+//! | `slowdown` | transfers on the empty network, by hand |
 //! | `sed` | section 5.2 of Lu's SED |
 //! | `quic`, `migration` | the DCQUIC engine in virtual time |
 //! | `observe` | helpers: a run's summary and samples |
@@ -36,6 +38,7 @@ mod cubic;
 mod dctcp;
 mod dcudp;
 mod determinism;
+mod load;
 mod migration;
 mod newreno;
 mod observe;
@@ -46,6 +49,7 @@ mod running_ahead;
 mod scheduled;
 mod sed;
 mod sharing;
+mod slowdown;
 mod spraying;
 mod threads;
 mod windows;

@@ -1,6 +1,6 @@
 //! Axes: the values of a sweep's keys.
 
-use super::quantity::Quantity;
+use weir_scenario::Quantity;
 
 /// The largest number of steps of one range.
 const MOST_STEPS: f64 = 1e6;

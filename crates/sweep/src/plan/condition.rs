@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use super::quantity::Quantity;
+use weir_scenario::Quantity;
 
 /// A comparison of two keys of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]

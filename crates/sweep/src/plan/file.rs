@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 use toml::Spanned;
-use weir_scenario::{Document, Setting};
+use weir_scenario::{Document, Quantity, Setting};
 
 use super::axis::{self, Axis, Values};
 use super::condition::Condition;
-use super::quantity::Quantity;
 use super::sample::{MOST_SOBOL_KEYS, MOST_SOBOL_POINTS, Method};
 use super::{Points, Sweep};
 use crate::SweepError;
@@ -34,6 +33,15 @@ struct File {
     grid: Option<Spanned<IndexMap<String, Spanned<WrittenSteps>>>>,
     sample: Option<Spanned<WrittenSample>>,
     early_stop: Option<Spanned<SteadyRule>>,
+    #[serde(default)]
+    keep: Vec<Kept>,
+}
+
+/// What is kept of runs beside their rows.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kept {
+    Flows,
 }
 
 fn one_seed() -> Spanned<Vec<u32>> {
@@ -165,6 +173,9 @@ impl File {
         if let Some(rule) = &self.early_stop {
             let checked = rule.get_ref().check();
             checked.map_err(|message| wrong(rule.span(), message))?;
+            if self.keep.contains(&Kept::Flows) {
+                return Err(wrong(rule.span(), SweepError::FlowsOfPart.to_string()));
+            }
         }
         Ok(Sweep {
             title: self.title,
@@ -176,6 +187,7 @@ impl File {
             seeds: self.seeds.into_inner().into_iter().map(u64::from).collect(),
             conditions,
             steady: self.early_stop.map(Spanned::into_inner),
+            keeps_flows: self.keep.contains(&Kept::Flows),
         })
     }
 }

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use weir_scenario::{Document, Setting};
+use weir_scenario::{Document, Quantity, Setting};
 
 use super::axis::Values;
 use super::file::{Keys, named};
-use super::quantity::Quantity;
 use super::{Points, Sweep};
 use crate::SweepError;
 
@@ -62,6 +61,7 @@ impl Sweep {
             seeds,
             conditions: Vec::new(),
             steady: None,
+            keeps_flows: false,
         };
         sweep.check_keys()?;
         Ok(sweep)

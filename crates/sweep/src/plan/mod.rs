@@ -4,18 +4,16 @@ mod axis;
 mod condition;
 mod file;
 mod listed;
-mod quantity;
 mod sample;
 
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use weir_results::Value;
-use weir_scenario::{Document, Scenario, Setting};
+use weir_scenario::{Document, Quantity, Scenario, Setting};
 
 pub use axis::Axis;
 use condition::Condition;
-use quantity::Quantity;
 use sample::{Generator, Method};
 
 use crate::SweepError;
@@ -37,6 +35,7 @@ pub struct Sweep {
     seeds: Vec<u64>,
     conditions: Vec<Condition>,
     steady: Option<SteadyRule>,
+    keeps_flows: bool,
 }
 
 /// The combinations of values.
@@ -123,10 +122,20 @@ impl Sweep {
     }
 
     /// Replaces the early-stop rule.
-    #[must_use]
-    pub fn with_steady(mut self, rule: Option<SteadyRule>) -> Self {
+    ///
+    /// # Errors
+    /// The sweep keeps flows, and there is a rule.
+    pub fn with_steady(mut self, rule: Option<SteadyRule>) -> Result<Self, SweepError> {
+        if self.keeps_flows && rule.is_some() {
+            return Err(SweepError::FlowsOfPart);
+        }
         self.steady = rule;
-        self
+        Ok(self)
+    }
+
+    /// Whether the flows of all runs are kept.
+    pub fn keeps_flows(&self) -> bool {
+        self.keeps_flows
     }
 
     /// Returns its keys with their values.
@@ -261,7 +270,7 @@ impl Sweep {
             Err(error) => RunKey::of_text(&format!("{settings:?} {error}"), self.steady.as_ref()),
         };
         let axes = self.axes.iter().zip(&values);
-        let inputs = axes.map(|(axis, value)| (axis.column.clone(), value.to_value()));
+        let inputs = axes.map(|(axis, value)| (axis.column.clone(), weir_sim::table_value(&value)));
         PlannedRun {
             number,
             key,

@@ -28,7 +28,10 @@ impl LiveWorker<'_> {
         capture: Option<Capture>,
     ) -> Result<Outcomes, Failure> {
         let span = own.scenario.duration;
-        let files = self.output.map(|output| output.run(span)).transpose();
+        let files = self
+            .output
+            .map(|output| output.run(own.columns.clone(), span))
+            .transpose();
         let recorder = (files.map_err(Failure::of)?, capture);
         let (own, capture) = self.emulate(own, recorder, &self.context.bar("", span))?;
         let variants = variants.into_iter();
@@ -48,7 +51,9 @@ impl LiveWorker<'_> {
 
     fn variant(&self, name: String, run: Run) -> Result<(String, Option<Outcome>), Failure> {
         let span = run.scenario.duration;
-        let files = self.output.map(|output| output.variant(&name, span));
+        let files = self
+            .output
+            .map(|output| output.variant(&name, run.columns.clone(), span));
         let files = files.transpose().map_err(Failure::of)?;
         let bar = self.context.bar(&name, span);
         match self.emulate(run, (files, None), &bar) {

@@ -60,7 +60,10 @@ impl Worker<'_> {
         capture: Option<Capture>,
     ) -> Result<(Outcome, Option<Capture>), Failure> {
         let span = run.scenario.duration;
-        let files = self.output.map(|output| output.run(span)).transpose();
+        let files = self
+            .output
+            .map(|output| output.run(run.columns.clone(), span))
+            .transpose();
         let bar = self.context.bar("", span);
         let done = files
             .map_err(Failure::of)
@@ -73,7 +76,9 @@ impl Worker<'_> {
             return Ok((name, None));
         }
         let span = run.scenario.duration;
-        let files = self.output.map(|output| output.variant(&name, span));
+        let files = self
+            .output
+            .map(|output| output.variant(&name, run.columns.clone(), span));
         let bar = self.context.bar(&name, span);
         let done = files
             .transpose()

@@ -4,12 +4,11 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use weir_results::Value;
 use weir_units::{ByteSize, Duration, Rate};
 
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Quantity {
+pub enum Quantity {
     /// `"400KB"`.
     Size(ByteSize),
     /// `"12.5Gbps"`.
@@ -28,7 +27,7 @@ pub(crate) enum Quantity {
 
 impl Quantity {
     /// Reads a value of a file; `None` for tables and lists.
-    pub(crate) fn of(value: &toml::Value) -> Option<Self> {
+    pub fn of(value: &toml::Value) -> Option<Self> {
         match value {
             toml::Value::String(text) => Some(Self::of_text(text)),
             toml::Value::Integer(integer) => Some(Self::Integer(*integer)),
@@ -39,7 +38,7 @@ impl Quantity {
     }
 
     /// Reads a value of a setting: TOML, or else text.
-    pub(crate) fn of_setting(text: &str) -> Self {
+    pub fn of_setting(text: &str) -> Self {
         let table = format!("value = {text}").parse::<toml::Table>().ok();
         let value = table.and_then(|table| Self::of(table.get("value")?));
         value.unwrap_or_else(|| Self::of_text(text))
@@ -54,7 +53,7 @@ impl Quantity {
     }
 
     /// Returns the amount in its base unit, if it is an amount.
-    pub(crate) fn amount(&self) -> Option<f64> {
+    pub fn amount(&self) -> Option<f64> {
         match self {
             Self::Size(size) => Some(size.bytes() as f64),
             Self::Rate(rate) => Some(rate.bits_per_second() as f64),
@@ -66,7 +65,7 @@ impl Quantity {
     }
 
     /// Returns another amount of the same kind; integers and quantities are rounded to their base units.
-    pub(crate) fn with_amount(&self, amount: f64) -> Self {
+    pub fn with_amount(&self, amount: f64) -> Self {
         let whole = amount.round().max(0.0) as u64;
         match self {
             Self::Size(_) => Self::Size(ByteSize::from_bytes(whole)),
@@ -79,7 +78,7 @@ impl Quantity {
     }
 
     /// Whether both are amounts of the same kind.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         matches!(
             (self, other),
             (Self::Size(_), Self::Size(_))
@@ -93,7 +92,7 @@ impl Quantity {
     }
 
     /// Compares two amounts; `None` if they are of different kinds.
-    pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
         if !self.is_like(other) {
             return None;
         }
@@ -101,28 +100,12 @@ impl Quantity {
     }
 
     /// Returns the unit's suffix for column names.
-    pub(crate) fn unit(&self) -> &'static str {
+    pub fn unit(&self) -> &'static str {
         match self {
             Self::Size(_) => "_bytes",
             Self::Rate(_) => "_bps",
             Self::Duration(_) => "_s",
             Self::Integer(_) | Self::Number(_) | Self::Flag(_) | Self::Text(_) => "",
-        }
-    }
-
-    /// Returns the value for a table: sizes in bytes, rates in bits per second, times in seconds.
-    pub(crate) fn to_value(&self) -> Value {
-        match self {
-            Self::Size(size) => Value::Count(size.bytes()),
-            Self::Rate(rate) => Value::Count(rate.bits_per_second()),
-            Self::Duration(span) => Value::Number(span.as_secs_f64()),
-            Self::Integer(integer) => match u64::try_from(*integer) {
-                Ok(count) => Value::Count(count),
-                Err(_) => Value::Number(*integer as f64),
-            },
-            Self::Number(number) => Value::Number(*number),
-            Self::Flag(flag) => Value::Flag(*flag),
-            Self::Text(text) => Value::Text(text.clone()),
         }
     }
 }
