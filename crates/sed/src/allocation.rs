@@ -70,7 +70,10 @@ pub struct FlowDemand {
     /// How much it can use within the next round trip, in segments: zero if it has nothing to send
     /// ([`Method::EarliestDeadline`]).
     pub usable: u32,
-    /// How much of that it will have in flight: less where it does not fill its window
+    /// What it has in flight, in segments; the largest number where that is unknown
+    /// ([`Method::EarliestDeadline`]).
+    pub in_flight: u32,
+    /// How much of what it can use it will have in flight: less where it does not fill its window
     /// ([`Method::EarliestDeadline`]).
     pub expected: u32,
     /// Whether what it has in flight grows quickly, so that it may soon use all of any window

@@ -153,12 +153,20 @@ impl WindowInput {
         }
     }
 
+    /// Returns the segments in flight; the largest number if they are unknown.
+    fn in_flight(self) -> u32 {
+        match self.usable & !Self::GROWING {
+            Self::UNLIMITED => u32::MAX,
+            // As `Entry::usable` has it.
+            usable => u32::from(usable).saturating_sub(INITIAL_WINDOW) / 2,
+        }
+    }
+
     /// Returns how much of what is usable it will have in flight, in segments. If it does not fill its
     /// window, its congestion window limits it, and grows by a quarter.
     fn expected(self, usable: u32) -> u32 {
-        // As `Entry::usable` has it.
-        let in_flight = usable.saturating_sub(INITIAL_WINDOW) / 2;
-        if in_flight + 1 < self.window && self.window != Self::OWN && usable != u32::MAX {
+        let in_flight = self.in_flight();
+        if in_flight.saturating_add(1) < self.window && self.window != Self::OWN {
             usable.min(in_flight + in_flight.div_ceil(4) + 1)
         } else {
             usable
@@ -177,6 +185,7 @@ impl WindowInput {
         FlowDemand {
             segment: self.segment.into(),
             usable,
+            in_flight: self.in_flight(),
             expected: self.expected(usable),
             is_growing: self.usable & Self::GROWING != 0,
             job: (self.left != Self::ENDLESS).then_some(job),

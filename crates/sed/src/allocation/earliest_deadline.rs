@@ -87,7 +87,7 @@ impl WindowAllocator {
         let taken = self.serve_nearest(settings, flows, left);
         // The others keep the link busy. A longer queue would delay these, which may still be in slow start.
         let used = taken.saturating_add(single);
-        let in_flight = self.expected_in_flight(settings, flows);
+        let in_flight = self.in_flight(settings, flows);
         let share = share_of(in_flight.saturating_add(share).min(total));
         let left = settings.total.saturating_sub(share.saturating_add(used));
         let left = self.serve_later(settings, flows, left);
@@ -162,12 +162,12 @@ impl WindowAllocator {
         taken
     }
 
-    /// Returns how much the flows with deadlines will have in flight, in segments.
-    fn expected_in_flight(&self, settings: &AllocationSettings, flows: &[FlowDemand]) -> u32 {
+    /// Returns how much of their windows the flows with deadlines have in flight, in segments.
+    fn in_flight(&self, settings: &AllocationSettings, flows: &[FlowDemand]) -> u32 {
         let served = self.windows.iter().zip(flows);
         let due = served.filter(|(_, flow)| matches!(settings.class(flow), Class::Due(_)));
         due.fold(0, |sum, (window, flow)| {
-            sum.saturating_add(flow.expected.clamp(1, *window))
+            sum.saturating_add(flow.in_flight.clamp(1, *window))
         })
     }
 

@@ -27,6 +27,7 @@ fn with_deadline(bytes: u64, micros: u64) -> FlowDemand {
             due: Duration::from_nanos(micros * MICROSECOND),
         }),
         usable: u32::MAX,
+        in_flight: u32::MAX,
         expected: u32::MAX,
         is_growing: true,
     }
@@ -36,6 +37,7 @@ const ENDLESS: FlowDemand = FlowDemand {
     segment: 1460,
     job: None,
     usable: u32::MAX,
+    in_flight: u32::MAX,
     expected: u32::MAX,
     is_growing: true,
 };
@@ -126,6 +128,7 @@ fn turns_go_by_deadline_and_skip_flows_that_would_be_late() {
 fn steady(bytes: u64, micros: u64, in_flight: u32) -> FlowDemand {
     FlowDemand {
         usable: 2 * in_flight + 10,
+        in_flight,
         expected: in_flight,
         is_growing: false,
         ..with_deadline(bytes, micros)
@@ -137,6 +140,7 @@ fn only_flows_that_are_soon_due_lengthen_the_queue() {
     // Beside 20 waiting flows Twin may grow to 400: for the first two, not for what waits.
     let soon = FlowDemand {
         usable: 20,
+        in_flight: 20,
         expected: 20,
         ..with_deadline(1_000_000, 20_000)
     };
@@ -174,6 +178,7 @@ fn candidates() -> impl Strategy<Value = Vec<FlowDemand>> {
     let candidate = (1_u32..9000, prop::option::of(job)).prop_map(|(segment, job)| FlowDemand {
         segment,
         usable: u32::MAX,
+        in_flight: u32::MAX,
         expected: u32::MAX,
         is_growing: true,
         job: job.map(|(size, due)| Job {
