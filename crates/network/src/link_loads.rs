@@ -159,7 +159,10 @@ impl LinkLoads {
         let has_sizes = groups().all(|group| {
             matches!(
                 group.workload,
-                Workload::Poisson { .. } | Workload::Transfer { .. } | Workload::Cbr { .. }
+                Workload::Poisson { .. }
+                    | Workload::Trace { .. }
+                    | Workload::Transfer { .. }
+                    | Workload::Cbr { .. }
             )
         });
         let span = time.length().as_secs_f64();

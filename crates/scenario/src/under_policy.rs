@@ -340,7 +340,7 @@ fn divided(group: &Group, fraction: f64, line: u32) -> Result<(Group, Group), Po
                 outside.flows = group.flows - flows;
             } else {
                 let is_inside = every(group.from.len(), fraction);
-                keep(&mut inside, |index| is_inside(index));
+                keep(&mut inside, &is_inside);
                 keep(&mut outside, |index| !is_inside(index));
             }
         }

@@ -129,12 +129,11 @@ fn sizes_chart(
     )
 }
 
+/// A line's colour, its label, whether it is dashed, and its points.
+type DrawnLine = (usize, String, bool, Vec<(f64, f64)>);
+
 /// Completes a chart with lines of slowdowns, whose points are horizontal positions and values; `None` if all are empty.
-fn slowdown_chart(
-    lines: Vec<(usize, String, bool, Vec<(f64, f64)>)>,
-    most: Option<f64>,
-    chart: Chart,
-) -> Option<Chart> {
+fn slowdown_chart(lines: Vec<DrawnLine>, most: Option<f64>, chart: Chart) -> Option<Chart> {
     let values = lines.iter().flat_map(|(.., points)| points);
     let highest = values.map(|(_, value)| *value).reduce(f64::max)?;
     let axis = LogAxis::around(1.0, highest.max(most.unwrap_or(1.0)));

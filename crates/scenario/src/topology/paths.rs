@@ -23,7 +23,7 @@ impl Routes {
             to,
             known: HashMap::new(),
         };
-        search.from_port(first).into_iter().collect()
+        search.by_port(first).into_iter().collect()
     }
 }
 
@@ -36,7 +36,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn from_port(&mut self, index: PortIndex) -> Ways {
+    fn by_port(&mut self, index: PortIndex) -> Ways {
         let port = self.topology.port(index);
         let link = PathLink {
             rate: port.rate,
@@ -46,20 +46,20 @@ impl Search<'_> {
         let beyond = match port.to {
             Node::Host(host) if host == self.to => [Vec::new()].into(),
             Node::Host(_) => Ways::new(),
-            Node::Switch(switch) => self.from_switch(switch),
+            Node::Switch(switch) => self.by_switch(switch),
         };
         let longer = |way: Vec<PathLink>| [vec![link], way].concat();
         beyond.into_iter().map(longer).collect()
     }
 
-    fn from_switch(&mut self, switch: SwitchIndex) -> Ways {
+    fn by_switch(&mut self, switch: SwitchIndex) -> Ways {
         if let Some(known) = self.known.get(&switch) {
             return known.clone();
         }
         self.known.insert(switch, Ways::new());
         let ports = self.routes.from_switch(switch, self.to).to_vec();
         let ways: Ways = (ports.into_iter())
-            .flat_map(|port| self.from_port(port))
+            .flat_map(|port| self.by_port(port))
             .collect();
         self.known.insert(switch, ways.clone());
         ways

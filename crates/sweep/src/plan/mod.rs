@@ -270,7 +270,7 @@ impl Sweep {
             Err(error) => RunKey::of_text(&format!("{settings:?} {error}"), self.steady.as_ref()),
         };
         let axes = self.axes.iter().zip(&values);
-        let inputs = axes.map(|(axis, value)| (axis.column.clone(), weir_sim::table_value(&value)));
+        let inputs = axes.map(|(axis, value)| (axis.column.clone(), weir_sim::table_value(value)));
         PlannedRun {
             number,
             key,
