@@ -56,7 +56,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed fuzz deny lines
+.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-copy bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -175,9 +175,16 @@ bench-timeline: ## the system calls of one DCQUIC request on both sides, in orde
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
 	@$(PYTHON) bench/timeline.py target/release/weir-peers
 
-bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP, and beside CUBIC on simulated networks that do not mark (some minutes)
+bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP; beside CUBIC on networks that do not mark, simulated and live (root for the latter; an hour)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench loopback
 	@$(CARGO) test $(CARGO_FLAGS) -q --release -p weir-sim --test validation dcudp -- --ignored --nocapture
+	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
+	@if test "$$(id -u)" = 0; then python3 bench/dcudp.py target/release/weir; \
+	else echo "SKIPPED: DCUDP live beside CUBIC: needs root"; fi
+
+bench-copy: ## `weir copy` beside scp and rsync between two network namespaces (root; openssh-server, rsync; ten minutes)
+	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
+	@python3 bench/copy.py target/release/weir
 
 bench-packets: ## what a packet costs the DCQUIC engine without sockets, beside AES-GCM alone (a second)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-quic --bench packets

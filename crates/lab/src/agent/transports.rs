@@ -114,8 +114,8 @@ fn quic_server(
     Ok(builder.server(tls).retry(RetryPolicy::Never))
 }
 
-/// Returns DCUDP for an order. Packets less than the quantum apart leave in batches, and the host's link
-/// spaces them again.
+/// Returns DCUDP for an order. Unless the order has another quantum, packets less than 100 us apart leave in
+/// batches, which the host's link spaces at its own rate.
 pub(super) fn dcudp(
     order: &FlowOrder,
     options: &DcudpOptions,
@@ -126,7 +126,7 @@ pub(super) fn dcudp(
         .ok_or_else(|| order_failure("the rate of the link is missing"))?;
     let transport = dcudp_transport(options, congestion, rate).map_err(order_failure)?;
     let mut config = DcudpConfig::new(rate);
-    let quantum = config.transport.pacing_quantum;
+    let quantum = (options.pacing_quantum).unwrap_or(config.transport.pacing_quantum);
     let window = transport.packet_size.bytes() * u64::from(transport.receive_window);
     config.transport = transport;
     config.transport.pacing_quantum = quantum;

@@ -218,6 +218,7 @@ pub(crate) fn dcudp() -> LiveTransport {
             initial_rtt: Duration::from_micros(100),
             min_ack_interval: Duration::from_micros(10),
             request_interval: Duration::from_millis(1),
+            pacing_quantum: None,
             quit: DcudpQuit {
                 window: 8,
                 ecn_threshold: 0.5,

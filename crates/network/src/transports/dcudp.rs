@@ -8,7 +8,7 @@ use weir_dcudp::{
 use weir_scenario::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
 };
-use weir_units::Rate;
+use weir_units::{Duration, Rate};
 
 /// Returns the configuration of a group's connections with these options and this congestion control,
 /// whose senders have links of `line_rate`.
@@ -43,6 +43,7 @@ pub fn dcudp_transport(
         initial_rtt: options.initial_rtt,
         min_ack_interval: options.min_ack_interval,
         request_interval: options.request_interval,
+        pacing_quantum: options.pacing_quantum.unwrap_or(Duration::ZERO),
         ..TransportConfig::new(options.rate.unwrap_or(line_rate))
     };
     transport.validate()?;

@@ -75,6 +75,11 @@ pub struct DcudpOptions {
     /// whichever is longer; the time doubles with each unanswered request.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1ms")]
     pub request_interval: Duration,
+    /// How long packets may wait so that several leave at once. Marking thresholds below such a batch need a
+    /// shorter time.
+    #[key(accepts = Accepts::SPAN, absent = "100us live, and 0s where hosts are simulated")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing_quantum: Option<Duration>,
     /// When Congestion Mode ends.
     #[key(
         accepts = Accepts::TABLE,

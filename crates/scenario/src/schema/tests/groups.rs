@@ -186,6 +186,7 @@ pub(super) const CASES: &[Case] = &[
             ("initial_rtt", "groups.g.dcudp.initial_rtt=1ms"),
             ("min_ack_interval", "groups.g.dcudp.min_ack_interval=1us"),
             ("request_interval", "groups.g.dcudp.request_interval=2ms"),
+            ("pacing_quantum", "groups.g.dcudp.pacing_quantum=20us"),
             ("quit", "groups.g.dcudp.quit.window=9"),
         ],
     ),
