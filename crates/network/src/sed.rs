@@ -215,8 +215,9 @@ fn config(options: &SedOptions) -> ControllerConfig {
             SedAllocation::Paper => Method::Paper,
             SedAllocation::Planned => Method::Planned,
         },
-        base: options.base,
-        best_effort: f64::from(options.best_effort) / 100.0,
+        // The one that the allocation does not have is not read.
+        base: options.base.unwrap_or_default(),
+        best_effort: f64::from(options.best_effort.unwrap_or_default()) / 100.0,
         late: match options.late {
             SedLate::Spare => LatePolicy::Spare,
             SedLate::Stop => LatePolicy::Stop,

@@ -39,11 +39,21 @@ pub struct SedOptions {
     #[key(default = "earliest-deadline")]
     pub allocation: SedAllocation,
     /// The minimum window of a flow without deadline, in segments, with `paper` and `planned`.
-    #[key(accepts = Accepts::Count(0, 1000), default = 1)]
-    pub base: u32,
+    #[key(
+        accepts = Accepts::Count(0, 1000),
+        absent = "`1`",
+        by = read_base(fields)
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<u32>,
     /// The least share of all flows without deadline together, in percent, with `earliest-deadline`.
-    #[key(accepts = Accepts::Count(0, 100), default = 5)]
-    pub best_effort: u32,
+    #[key(
+        accepts = Accepts::Count(0, 100),
+        absent = "`5`",
+        by = read_best_effort(fields)
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_effort: Option<u32>,
     /// Whether late flows share the remaining capacity, or are stopped.
     #[key(default = "spare")]
     pub late: SedLate,
@@ -105,26 +115,34 @@ impl SedOptions {
                 "set a `lease` of more than three times the `latency`",
             ));
         }
-        self.check_minimum(fields)
+        Ok(())
     }
+}
 
-    /// Reports a minimum of flows without deadline that the allocation does not have.
-    fn check_minimum(&self, fields: &Fields<'_>) -> Result<(), Reported> {
-        let (key, problem, fix) = match self.allocation {
-            SedAllocation::EarliestDeadline => (
-                "base",
-                "the allocation `earliest-deadline` gives flows without deadline a share, no number of segments",
-                "set `best_effort`, or `allocation` to `paper` or `planned`",
-            ),
-            SedAllocation::Paper | SedAllocation::Planned => (
-                "best_effort",
-                "only the allocation `earliest-deadline` has a share for flows without deadline",
-                "set `base`, or remove `allocation`",
-            ),
-        };
-        match fields.at(key) {
-            Some(written) => Err(written.conflict(problem, fix)),
-            None => Ok(()),
+/// Reads the minimum window, which `paper` and `planned` have.
+fn read_base(fields: &Fields<'_>) -> Result<Option<u32>, Reported> {
+    match (fields.get("allocation")?, fields.at("base")) {
+        (SedAllocation::EarliestDeadline, Some(written)) => Err(written.conflict(
+            "the allocation `earliest-deadline` gives flows without deadline a share, no number of segments",
+            "set `best_effort`, or `allocation` to `paper` or `planned`",
+        )),
+        (SedAllocation::EarliestDeadline, None) => Ok(None),
+        (SedAllocation::Paper | SedAllocation::Planned, _) => {
+            Ok(Some(fields.optional("base")?.unwrap_or(1)))
+        }
+    }
+}
+
+/// Reads the least share, which `earliest-deadline` has.
+fn read_best_effort(fields: &Fields<'_>) -> Result<Option<u32>, Reported> {
+    match (fields.get("allocation")?, fields.at("best_effort")) {
+        (SedAllocation::Paper | SedAllocation::Planned, Some(written)) => Err(written.conflict(
+            "only the allocation `earliest-deadline` has a share for flows without deadline",
+            "set `base`, or remove `allocation`",
+        )),
+        (SedAllocation::Paper | SedAllocation::Planned, None) => Ok(None),
+        (SedAllocation::EarliestDeadline, _) => {
+            Ok(Some(fields.optional("best_effort")?.unwrap_or(5)))
         }
     }
 }

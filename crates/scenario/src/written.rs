@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::{Error as _, SerializeMap as _};
+use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use weir_congestion::AlgorithmSpec;
 use weir_units::{ByteSize, Duration, Time};
@@ -12,8 +12,8 @@ use crate::topology::Link;
 use crate::transport::Protocol;
 use crate::{
     ArrivalProcess, Distribution, Fault, FaultKind, FaultPeriod, Group, HostIndex, LoadBalancing,
-    Pairing, PortIndex, Route, Scenario, SedAllocation, SedOptions, SharedBuffer, StandsFor,
-    Switch, TconRule, Topology, Transport, Workload,
+    Pairing, PortIndex, Route, Scenario, SharedBuffer, StandsFor, Switch, TconRule, Topology,
+    Transport, Workload,
 };
 
 impl Serialize for Scenario {
@@ -50,21 +50,11 @@ impl Serialize for Scenario {
         }
         file.serialize_entry("measurements", &WrittenMeasurements::of(self))?;
         if let Some(sed) = &self.sed {
-            file.serialize_entry("sed", &written_sed(sed).map_err(S::Error::custom)?)?;
+            file.serialize_entry("sed", sed)?;
         }
         file.serialize_entry("live", &self.live)?;
         file.end()
     }
-}
-
-/// Returns `[sed]` without the key of the allocations that it does not choose.
-fn written_sed(sed: &SedOptions) -> Result<toml::Table, toml::ser::Error> {
-    let mut table = toml::Table::try_from(sed)?;
-    table.remove(match sed.allocation {
-        SedAllocation::EarliestDeadline => "base",
-        SedAllocation::Paper | SedAllocation::Planned => "best_effort",
-    });
-    Ok(table)
 }
 
 /// A table whose keys are names, in order.
