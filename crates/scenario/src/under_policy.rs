@@ -6,7 +6,6 @@
 use std::fmt;
 
 use weir_policy::{Policy, PolicyRule};
-use weir_units::Duration;
 
 use crate::group::Fit;
 use crate::{Group, HostIndex, LoadedScenario, Pairing, Scenario, TcpEcn, Transport, Workload};
@@ -360,8 +359,8 @@ fn divided(group: &Group, fraction: f64, line: u32) -> Result<(Group, Group), Po
 
 /// A part of a Poisson process is one, with the same part of the rate.
 fn thin(group: &mut Group, fraction: f64) {
-    if let Workload::Poisson { mean_interval, .. } = &mut group.workload {
-        *mean_interval = Duration::from_secs_f64(mean_interval.as_secs_f64() / fraction);
+    if let Some(mean) = group.mean_arrival_seconds() {
+        group.set_mean_arrival_seconds(mean / fraction);
     }
     if let Some(load) = &mut group.load {
         load.load *= fraction;

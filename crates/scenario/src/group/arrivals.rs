@@ -98,7 +98,7 @@ impl Group {
     }
 
     /// Sets the mean time between two random arrivals in the whole group.
-    pub(super) fn set_mean_arrival_seconds(&mut self, seconds: f64) {
+    pub(crate) fn set_mean_arrival_seconds(&mut self, seconds: f64) {
         let processes = f64::from(self.arrival_processes());
         if let Workload::Poisson { mean_interval, .. } = &mut self.workload {
             // A mean of zero would cause an infinite number of arrivals.

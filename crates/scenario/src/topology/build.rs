@@ -169,6 +169,22 @@ impl<'q> Builder<'q> {
         self.names.add(at, name, NameTarget::Hosts(hosts))
     }
 
+    /// Calls these hosts `rackN`, and links each to the rack's switch; the switch's ports have the queue.
+    pub(super) fn add_rack(
+        &mut self,
+        at: &Cursor<'_>,
+        (number, switch): (u32, Node),
+        hosts: &[Node],
+        link: LinkSettings,
+        queue: Queue,
+    ) -> Result<(), Reported> {
+        self.name_hosts(at, &format!("rack{number}"), hosts)?;
+        for host in hosts {
+            self.add_link(at, (*host, switch), None, link, [Queue::UNLIMITED, queue])?;
+        }
+        Ok(())
+    }
+
     /// Adds parallel links: one as [`Self::add_link`] does, or several with the ports `from->to:1`,
     /// `from->to:2` and so on.
     pub(super) fn add_links(

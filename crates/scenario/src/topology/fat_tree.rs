@@ -68,16 +68,7 @@ pub(crate) fn expand(at: &Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), R
         builder.name_hosts(at, &format!("pod{number}"), pod)?;
     }
     for (number, (edge, rack)) in (1..).zip(edges.iter().zip(hosts.chunks(half))) {
-        builder.name_hosts(at, &format!("rack{number}"), rack)?;
-        for host in rack {
-            builder.add_link(
-                at,
-                (*host, *edge),
-                None,
-                link,
-                [Queue::UNLIMITED, tree.queue],
-            )?;
-        }
+        builder.add_rack(at, (number, *edge), rack, link, tree.queue)?;
     }
     for (edges, aggregations) in edges.chunks(half).zip(aggregations.chunks(half)) {
         for edge in edges {

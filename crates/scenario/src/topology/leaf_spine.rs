@@ -78,16 +78,7 @@ pub(crate) fn expand(at: &Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), R
     let hosts = builder.add_hosts(at, "host", Some(hosts))?;
     for (number, (leaf, rack)) in (1..).zip(leaves.iter().zip(hosts.chunks(network.hosts as usize)))
     {
-        builder.name_hosts(at, &format!("rack{number}"), rack)?;
-        for host in rack {
-            builder.add_link(
-                at,
-                (*host, *leaf),
-                None,
-                link,
-                [Queue::UNLIMITED, network.queue],
-            )?;
-        }
+        builder.add_rack(at, (number, *leaf), rack, link, network.queue)?;
     }
     for leaf in leaves {
         for spine in &spines {

@@ -184,7 +184,7 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
             let arrivals = poisson::Arrivals {
                 mean_interval: Duration::from_secs_f64(mean).max(Duration::from_nanos(1)),
                 sizes: distribution.clone(),
-                hosts: poisson::Hosts::of(group),
+                hosts: group.arrival_pairs(),
             };
             Box::new(poisson::Poisson::new(number, group, arrivals, random))
         }

@@ -15,69 +15,44 @@ pub(super) struct Arrivals {
     /// in which each arrival belongs to any of them with the same probability.
     pub(super) mean_interval: Duration,
     pub(super) sizes: Distribution,
-    pub(super) hosts: Hosts,
+    pub(super) hosts: ArrivalPairs,
 }
 
-/// The hosts of each arrival.
-#[derive(Debug)]
-pub(super) enum Hosts {
-    /// Any of these pairs.
-    Any(Vec<HostPair>),
-    /// A sender, and one of its pairs.
-    BySender(Vec<Vec<HostPair>>),
-    /// A receiver, and this many of its pairs.
-    ByReceiver(Vec<Vec<HostPair>>, u32),
-}
-
-impl Hosts {
-    pub(super) fn of(group: &Group) -> Self {
-        let pairs = |pairs: Vec<_>| {
-            let pairs = pairs.into_iter();
-            pairs
-                .map(|(from, to)| HostPair { from, to })
-                .collect::<Vec<_>>()
-        };
-        let sets = |sets: Vec<_>| sets.into_iter().map(pairs).collect();
-        match group.arrival_pairs() {
-            ArrivalPairs::Any(all) => Self::Any(pairs(all)),
-            ArrivalPairs::BySender(senders) => Self::BySender(sets(senders)),
-            ArrivalPairs::ByReceiver { receivers, fan_in } => {
-                Self::ByReceiver(sets(receivers), fan_in)
+/// Draws the hosts of an arrival.
+fn draw(
+    hosts: &mut ArrivalPairs,
+    random: &mut Random,
+    mut begin: impl FnMut(HostPair, &mut Random),
+) {
+    let below = |count: usize, random: &mut Random| random.below(count.max(1) as u64) as usize;
+    let mut begin = |(from, to), random: &mut Random| begin(HostPair { from, to }, random);
+    match hosts {
+        ArrivalPairs::Any(pairs) => {
+            let choice = below(pairs.len(), random);
+            if let Some(pair) = pairs.get(choice) {
+                begin(*pair, random);
             }
         }
-    }
-
-    /// Draws the hosts of an arrival.
-    fn draw(&mut self, random: &mut Random, mut begin: impl FnMut(HostPair, &mut Random)) {
-        let below = |count: usize, random: &mut Random| random.below(count.max(1) as u64) as usize;
-        match self {
-            Self::Any(pairs) => {
-                let choice = below(pairs.len(), random);
-                if let Some(pair) = pairs.get(choice) {
-                    begin(*pair, random);
-                }
+        ArrivalPairs::BySender(senders) => {
+            let sender = below(senders.len(), random);
+            let Some(pairs) = senders.get(sender) else {
+                return;
+            };
+            let choice = below(pairs.len(), random);
+            if let Some(pair) = pairs.get(choice) {
+                begin(*pair, random);
             }
-            Self::BySender(senders) => {
-                let sender = below(senders.len(), random);
-                let Some(pairs) = senders.get(sender) else {
-                    return;
-                };
-                let choice = below(pairs.len(), random);
-                if let Some(pair) = pairs.get(choice) {
-                    begin(*pair, random);
-                }
-            }
-            Self::ByReceiver(receivers, count) => {
-                let receiver = below(receivers.len(), random);
-                let Some(pairs) = receivers.get_mut(receiver) else {
-                    return;
-                };
-                // The first places of a Fisher-Yates shuffle: each set of senders is equally likely.
-                for place in 0..pairs.len().min(*count as usize) {
-                    let choice = place + below(pairs.len() - place, random);
-                    pairs.swap(place, choice);
-                    begin(pairs[place], random);
-                }
+        }
+        ArrivalPairs::ByReceiver { receivers, fan_in } => {
+            let receiver = below(receivers.len(), random);
+            let Some(pairs) = receivers.get_mut(receiver) else {
+                return;
+            };
+            // The first places of a Fisher-Yates shuffle: each set of senders is equally likely.
+            for place in 0..pairs.len().min(*fan_in as usize) {
+                let choice = place + below(pairs.len() - place, random);
+                pairs.swap(place, choice);
+                begin(pairs[place], random);
             }
         }
     }
@@ -112,7 +87,7 @@ impl Application for Poisson {
     fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while self.next <= now {
             let Arrivals { sizes, hosts, .. } = &mut self.arrivals;
-            hosts.draw(&mut self.random, |pair, random| {
+            draw(hosts, &mut self.random, |pair, random| {
                 let size = sizes.quantile(random.fraction());
                 let size = size.max(ByteSize::from_bytes(1));
                 transfer::begin(now, self.group, pair, size, world);
