@@ -23,6 +23,24 @@ type Figure = fn(&SlowdownStatistics) -> Option<Ratio>;
 /// The figures that are drawn: the first one as a line, the second one dashed.
 const FIGURES: [(&str, Figure); 2] = [("p50", |part| part.p50), ("p99", |part| part.p99)];
 
+/// A line of slowdowns before its axis is known.
+struct SlowdownLine {
+    colour: usize,
+    label: String,
+    is_dashed: bool,
+    /// The horizontal position and the slowdown of each.
+    points: Vec<(f64, f64)>,
+}
+
+/// A line over the classes of sizes.
+struct SizesLine<'s> {
+    colour: usize,
+    label: String,
+    is_dashed: bool,
+    sizes: &'s BySize,
+    figure: Figure,
+}
+
 /// What the figures of a page say below the plots.
 const CAPTION: &str = "Completion time divided by that on the empty network.";
 
@@ -40,9 +58,12 @@ pub(super) fn by_size(out: &mut String, run: &RunSummary) {
     let slowdowns: Vec<_> = slowdowns.collect();
     let lines: Vec<_> = (slowdowns.iter())
         .flat_map(|(colour, name, sizes)| {
-            FIGURES.map(|(figure, value)| {
-                let label = format!("{name} {figure}");
-                (*colour, label, figure == FIGURES[1].0, *sizes, value)
+            FIGURES.map(|(name_of_figure, figure)| SizesLine {
+                colour: *colour,
+                label: format!("{name} {name_of_figure}"),
+                is_dashed: name_of_figure == FIGURES[1].0,
+                sizes,
+                figure,
             })
         })
         .collect();
@@ -90,28 +111,23 @@ fn unfinished<'r>(runs: impl IntoIterator<Item = &'r RunSummary>) -> String {
     }
 }
 
-/// Returns a chart with these lines over the classes of sizes, each with its colour, its label, whether it is dashed,
-/// and its figure; `most` is the upper end of the axis at least.
-fn sizes_chart(
-    lines: Vec<(usize, String, bool, &BySize, Figure)>,
-    most: Option<f64>,
-) -> Option<Chart> {
-    let has = |name: &str| {
-        lines
-            .iter()
-            .any(|(_, _, _, sizes, _)| sizes.contains_key(name))
-    };
+/// Returns a chart with these lines over the classes of sizes; `most` is the upper end of the axis at least.
+fn sizes_chart(lines: Vec<SizesLine<'_>>, most: Option<f64>) -> Option<Chart> {
+    let has = |name: &str| lines.iter().any(|line| line.sizes.contains_key(name));
     let sizes: Vec<&str> = SIZE_NAMES.into_iter().filter(|name| has(name)).collect();
     let x = |position: usize| (position as f64 + 0.5) / sizes.len().max(1) as f64;
-    let found = lines
-        .into_iter()
-        .map(|(colour, label, is_dashed, by_size, figure)| {
-            let points = sizes.iter().enumerate().filter_map(|(position, name)| {
-                let value = figure(by_size.get(*name)?)?.value();
-                Some((x(position), value))
-            });
-            (colour, label, is_dashed, points.collect::<Vec<_>>())
+    let found = lines.into_iter().map(|line| {
+        let points = sizes.iter().enumerate().filter_map(|(position, name)| {
+            let value = (line.figure)(line.sizes.get(*name)?)?.value();
+            Some((x(position), value))
         });
+        SlowdownLine {
+            colour: line.colour,
+            label: line.label,
+            is_dashed: line.is_dashed,
+            points: points.collect(),
+        }
+    });
     let across = sizes.iter().enumerate().map(|(position, name)| Tick {
         at: x(position),
         text: size_end(name),
@@ -129,21 +145,18 @@ fn sizes_chart(
     )
 }
 
-/// A line's colour, its label, whether it is dashed, and its points.
-type DrawnLine = (usize, String, bool, Vec<(f64, f64)>);
-
-/// Completes a chart with lines of slowdowns, whose points are horizontal positions and values; `None` if all are empty.
-fn slowdown_chart(lines: Vec<DrawnLine>, most: Option<f64>, chart: Chart) -> Option<Chart> {
-    let values = lines.iter().flat_map(|(.., points)| points);
+/// Completes a chart with lines of slowdowns; `None` if all are empty.
+fn slowdown_chart(lines: Vec<SlowdownLine>, most: Option<f64>, chart: Chart) -> Option<Chart> {
+    let values = lines.iter().flat_map(|line| &line.points);
     let highest = values.map(|(_, value)| *value).reduce(f64::max)?;
     let axis = LogAxis::around(1.0, highest.max(most.unwrap_or(1.0)));
-    let lines = lines.into_iter().filter(|(.., points)| !points.is_empty());
-    let lines = lines.map(|(colour, label, is_dashed, points)| Line {
-        label,
-        colour,
-        is_dashed,
+    let lines = lines.into_iter().filter(|line| !line.points.is_empty());
+    let lines = lines.map(|line| Line {
+        label: line.label,
+        colour: line.colour,
+        is_dashed: line.is_dashed,
         has_dots: true,
-        points: (points.into_iter())
+        points: (line.points.into_iter())
             .map(|(x, value)| Point {
                 x,
                 y: axis.at(value),
@@ -224,9 +237,12 @@ impl<'s> RunLines<'s> {
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
                 // The file's own values may be those of a variant.
                 points.dedup_by(|one, other| one.0 == other.0);
-                let is_dashed = figure == FIGURES[1].0;
-                let label = format!("{} {figure}", self.label(line));
-                lines.push((line % COLOURS, label, is_dashed, points));
+                lines.push(SlowdownLine {
+                    colour: line % COLOURS,
+                    label: format!("{} {figure}", self.label(line)),
+                    is_dashed: figure == FIGURES[1].0,
+                    points,
+                });
             }
         }
         let title = format!("Slowdown over {}", key.name);
@@ -288,14 +304,12 @@ impl<'s> RunLines<'s> {
             let groups = runs.flat_map(|(_, groups)| groups);
             let mut drawn = IndexSet::new();
             let lines = groups.filter(|(line, ..)| drawn.insert(*line));
-            let lines = lines.map(|(line, _, sizes)| {
-                (
-                    line % COLOURS,
-                    self.label(*line),
-                    false,
-                    *sizes,
-                    p99 as Figure,
-                )
+            let lines = lines.map(|(line, _, sizes)| SizesLine {
+                colour: line % COLOURS,
+                label: self.label(*line),
+                is_dashed: false,
+                sizes,
+                figure: p99,
             });
             let Some(chart) = sizes_chart(lines.collect(), most) else {
                 continue;
