@@ -16,10 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from small_requests import NGINX
 from sockets import cgroup_root
 
 SECONDS = int(os.environ.get("SWITCH_SECONDS", "10"))
-DOWNLOADS, CONNECTIONS, PORT = 4, 4, 8080
+DOWNLOADS, CONNECTIONS = 4, 4
 ALGORITHMS = ("dctcp", "cubic")
 
 SCENARIO = """
@@ -39,24 +40,6 @@ rtt = "200us"
 from = "server"
 to = "receiver"
 workload = {{ kind = "request-response", request = "100B", response = "100B", pause = "1s" }}
-"""
-
-NGINX = """
-worker_processes 1;
-daemon off;
-pid {folder}/nginx.pid;
-error_log {folder}/error.log;
-events {{ worker_connections 1024; }}
-http {{
-    access_log off;
-    keepalive_requests 100000000;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    server {{ listen {port}; root {folder}; }}
-}}
 """
 
 
@@ -148,8 +131,8 @@ def running(*commands):
 def measure(processes, group, folder):
     """wrk's output beside downloads, and `ss -ti` of a download."""
     server, client = processes["server"], processes["receiver"]
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=PORT))
-    url = f"http://{address(server)}:{PORT}"
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, address=address(server)))
+    url = f"http://{address(server)}"
     download = command(client, group, "curl", "-s", "-o", "/dev/null", f"{url}/large")
     with running(command(server, group, "nginx", "-c", str(folder / "nginx.conf"))):
         time.sleep(0.5)
@@ -158,7 +141,7 @@ def measure(processes, group, folder):
             ask = command(client, group, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--latency", f"{url}/small")
             asked = subprocess.run(ask, check=True, capture_output=True, text=True).stdout
             told = subprocess.run(
-                ["nsenter", f"--net=/proc/{server}/ns/net", "ss", "-tiH", "state", "established", f"( sport = :{PORT} )"],
+                ["nsenter", f"--net=/proc/{server}/ns/net", "ss", "-tiH", "state", "established", "( sport = :80 )"],
                 check=True, capture_output=True, text=True,
             ).stdout
     return asked, told
