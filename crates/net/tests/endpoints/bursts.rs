@@ -59,8 +59,8 @@ fn a_burst_fits_into_a_small_receive_buffer() {
         }
         eprintln!("one at a time: {lost} of {sent} datagrams lost");
         assert_eq!((lost, server.stats().datagrams_dropped), (0, 0));
-        // Each may fill a share only. Without a bound a fifth is lost; with it that much too where this machine
-        // stops the server's thread, so that the best of some rounds counts.
+        // Each may fill a share only. Without that bound a fifth is lost. With it, as much is lost when the machine
+        // stops this thread for a while, so the best of five rounds counts.
         let mut least = f64::INFINITY;
         for _ in 0..5 {
             let (sent, lost) = send(&client, &server, 8).await;
