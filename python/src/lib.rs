@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _weir(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
-    module.add("CODE_VERSION", weir_sweep::CODE_VERSION)?;
+    module.add("CODE_VERSION", weir_sweep::Code::own().to_string())?;
     module.add_class::<table::Table>()?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::OpenSweep>()?;
@@ -31,5 +31,6 @@ fn _weir(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::parameters, module)?)?;
     module.add_function(wrap_pyfunction!(run::scenarios, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::base_units, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::differing_code, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::carry_out_task, module)?)
 }
