@@ -6,7 +6,7 @@ import weir
 from weir.pictures import sweep_report
 from weir.surrogate import Surrogate, dataset, evaluate
 
-INCAST = {"duration": "40ms", "warm_up": "0s"}
+INCAST = {"duration": "20ms", "warm_up": "0s"}
 LEAF_SPINE = {"duration": "6ms", "warm_up": "1ms", "measurements.sample_interval": "1ms"}
 
 
@@ -43,7 +43,7 @@ def test_inputs_and_outputs_of_an_incast(incast):
     predicted, other = (surrogate.predict({**setting, "congestion": name}) for name in ("dctcp", "newreno"))
     assert predicted.columns == list(data.outputs())
     assert not predicted.equals(other)
-    scores = evaluate(data, "paper-shallow", 0.8, splits=1)
+    scores = evaluate(data, "paper-shallow", 0.85, splits=1)
     assert scores["output"].unique().len() >= len(data.outputs())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -141,3 +142,16 @@ def _amount(value: float | None, unit: str) -> str:
         if abs(value) >= factor:
             return f"{value / factor:.3g} {prefix}{unit}".rstrip()
     return f"{value:.3g} {unit}".rstrip()
+
+
+class Drawing:
+    """A matplotlib figure that a notebook shows, without further settings: `weir.notebook.Drawing(figure)`."""
+
+    def __init__(self, figure: Any) -> None:
+        self.figure = figure
+
+    def _repr_html_(self) -> str:
+        drawn = io.StringIO()
+        self.figure.savefig(drawn, format="svg", metadata={"Date": None})
+        svg = drawn.getvalue()
+        return svg[svg.index("<svg") :]
