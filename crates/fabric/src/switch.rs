@@ -11,7 +11,7 @@ mod tests;
 
 use std::any::Any;
 
-use weir_units::Time;
+use weir_units::{ByteSize, Time};
 
 use crate::counters::{PacketCount, StageCounters};
 use crate::egress_port::EgressPort;
@@ -174,6 +174,24 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     pub fn transmit_by(&mut self, now: Time, port: PortIndex, packet: &mut P) -> Option<Time> {
         self.ports.count_arrival(packet);
         self.ports.transmit(now, port, packet)
+    }
+
+    /// Takes in a packet of this length and sends it by `port`, the port of its route, as
+    /// [`EgressPort::transmit_unwatched`] does. For a switch without elements.
+    #[inline(always)]
+    pub fn transmit_unwatched(
+        &mut self,
+        now: Time,
+        port: PortIndex,
+        length: ByteSize,
+    ) -> Option<Time> {
+        self.ports.transmit_unwatched(now, port, length)
+    }
+
+    /// Returns the port by which all packets for a destination leave, if there is only one.
+    #[inline(always)]
+    pub fn only_port_to(&self, destination: u32) -> Option<PortIndex> {
+        self.ports.routes().only_port_to(destination)
     }
 
     /// Returns the port by which a packet that arrives at `now` leaves, unless an element rewrites its destination.

@@ -117,6 +117,13 @@ impl Routes {
         (0..route.choices).filter_map(move |choice| self.choice(route, choice))
     }
 
+    /// Returns the port by which all packets for a destination leave, if there is only one.
+    #[inline(always)]
+    pub(super) fn only_port_to(&self, destination: u32) -> Option<PortIndex> {
+        let route = *self.to.get(destination as usize)?;
+        (route.choices == 1).then_some(PortIndex(route.first))
+    }
+
     /// Returns the port by which a packet that arrives at `now` leaves.
     #[inline(always)]
     pub(super) fn port_for<P: Packet>(

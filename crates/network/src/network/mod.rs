@@ -9,6 +9,7 @@
 //! | `tx_port` | the ports by which hosts send |
 //! | `delivery` | the events: packets arrive at switches and hosts |
 //! | `running_ahead` | packets whose arrival is known before other events |
+//! | `passage` | those of them of which only the length matters on their way |
 //! | `feeders` | the ports whose packets all come by one link |
 //! | `lookahead` | the packets of upcoming events |
 //! | `split` | the shards of a network, for several threads |
@@ -17,6 +18,7 @@ mod build;
 mod delivery;
 mod feeders;
 mod lookahead;
+mod passage;
 mod running_ahead;
 mod split;
 mod tx_port;
@@ -31,6 +33,7 @@ use crate::seeds::Seeds;
 pub use delivery::HostArrival;
 use lookahead::Lookahead;
 pub use lookahead::Stage;
+pub use passage::Passage;
 use running_ahead::Ahead;
 pub use split::Export;
 pub use tx_port::{DirectPort, TxPort};

@@ -18,10 +18,10 @@ pub struct TxPort<'a, P> {
 /// A port of a host that does not hold its packets.
 #[derive(Debug)]
 pub struct DirectPort<'a, P> {
-    port: u32,
+    pub(super) port: u32,
     /// An index into the network's uplinks.
-    uplink: u32,
-    network: &'a mut Network<P>,
+    pub(super) uplink: u32,
+    pub(super) network: &'a mut Network<P>,
 }
 
 /// The length of a host's queue, in time, above which flows with small queues wait: Linux lets a flow

@@ -150,7 +150,7 @@ impl Hosts {
 
     /// Returns the earliest timer of a host, of which those before `until` have not been postponed.
     #[inline(always)]
-    fn next_timer(&mut self, host: u32, until: Time) -> Time {
+    pub(super) fn next_timer(&mut self, host: u32, until: Time) -> Time {
         let next = self.shared.timers.of(host);
         if next >= until {
             return next;
