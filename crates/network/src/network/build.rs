@@ -108,6 +108,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 },
             },
             is_measured: measured.contains(&index),
+            is_direct: false,
             leads_on: false,
             leads_out: false,
         };
@@ -130,6 +131,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         for switch in 0..network.switches.len() {
             if network.switches[switch].holds_packets {
                 network.hold_packets(switch);
+            }
+        }
+        for location in &mut network.locations {
+            if let Sender::Host(uplink) = location.sender {
+                let egress_port = &network.uplinks[uplink as usize].egress_port;
+                location.is_direct = !egress_port.holds_packets();
             }
         }
         Ok(network)

@@ -114,6 +114,8 @@ struct PortLocation {
     sender: Sender,
     receiver: Receiver,
     is_measured: bool,
+    /// Whether it belongs to a host and does not hold its packets.
+    is_direct: bool,
     /// Whether the link's packets may run ahead: it leads to an undisturbed host, or to a
     /// port that has no other feeder.
     leads_on: bool,

@@ -98,7 +98,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 
     /// Lets a packet that has come to its host ahead of the events wait for its turn.
-    #[inline(never)]
+    #[cold]
     pub fn queue_ahead(&mut self, arrival: HostArrival) {
         self.ahead.push(arrival);
     }

@@ -45,19 +45,15 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Returns a host's port, for sending, unless it holds its packets.
     #[inline(always)]
     pub fn direct_port(&mut self, port: u32) -> Option<DirectPort<'_, P>> {
-        let Sender::Host(uplink) = self.locations.get(port as usize)?.sender else {
-            return None;
-        };
-        let holds_packets = self
-            .uplinks
-            .get(uplink as usize)?
-            .egress_port
-            .holds_packets();
-        (!holds_packets).then_some(DirectPort {
-            port,
-            uplink,
-            network: self,
-        })
+        let location = self.locations.get(port as usize)?;
+        match location.sender {
+            Sender::Host(uplink) if location.is_direct => Some(DirectPort {
+                port,
+                uplink,
+                network: self,
+            }),
+            _ => None,
+        }
     }
 
     /// Sends a packet from a host by this port of its own.

@@ -14,14 +14,8 @@ use super::{EndpointEvent, HostContext, Hosts, TcpEnd, Transport};
 use crate::flows::FlowId;
 use crate::packet::{Network, plain_length};
 
-/// The answer to data.
-#[derive(Clone, Copy, Debug)]
-enum Answer {
-    /// An acknowledgment that has come to the peer's host ahead of the events.
-    AtPeer(PassedAcknowledgment),
-    /// What there is to send has been sent.
-    Done(Option<(FlowId, EndpointEvent)>),
-}
+/// An event for an application, if there is one.
+type Notice = Option<(FlowId, EndpointEvent)>;
 
 /// An acknowledgment at the peer's host, for which no packet has been written.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +23,6 @@ struct PassedAcknowledgment {
     arrival: HostArrival,
     segment: Segment,
     ecn: Ecn,
-    /// An event for the application that has received the data.
-    notice: Option<(FlowId, EndpointEvent)>,
     /// The position of the endpoint that sent it.
     sender: u32,
 }
@@ -38,11 +30,7 @@ struct PassedAcknowledgment {
 impl Hosts {
     /// Delivers a packet that is long enough for data. Mostly it is the next of a flow: then this takes little time.
     #[inline(never)]
-    pub(super) fn receive_data(
-        &mut self,
-        arrival: HostArrival,
-        network: &mut Network,
-    ) -> Option<(FlowId, EndpointEvent)> {
+    pub(super) fn receive_data(&mut self, arrival: HostArrival, network: &mut Network) -> Notice {
         let packet = network.packet(arrival.slot);
         if let Some(Some(endpoint)) = self.endpoints.get_mut(packet.endpoint as usize)
             && endpoint.accepts(packet)
@@ -51,10 +39,11 @@ impl Hosts {
             && end.receive_quickly::<true>(arrival.time, &segment, packet.ecn())
         {
             let (socket, shared) = (&mut endpoint.socket, &mut self.shared);
-            return match socket.answer_data(end, arrival, shared, network) {
-                Answer::AtPeer(passed) => self.receive_passed(&passed, network),
-                Answer::Done(notice) => notice,
-            };
+            let (passed, notice) = socket.answer_data(end, arrival, shared, network);
+            if let Some(passed) = passed {
+                self.receive_passed(passed, network);
+            }
+            return notice;
         }
         self.receive_generally(arrival, network)
     }
@@ -65,7 +54,7 @@ impl Hosts {
         &mut self,
         arrival: HostArrival,
         network: &mut Network,
-    ) -> Option<(FlowId, EndpointEvent)> {
+    ) -> Notice {
         let packet = network.packet(arrival.slot);
         if let Some(Some(endpoint)) = self.endpoints.get_mut(packet.endpoint as usize)
             && endpoint.accepts(packet)
@@ -80,23 +69,18 @@ impl Hosts {
     }
 
     /// Takes in an acknowledgment that has come to its host ahead of the events, unless a timer of the host is
-    /// earlier.
+    /// earlier. Then its packet is written, and waits for its turn.
     #[inline(always)]
-    fn receive_passed(
-        &mut self,
-        passed: &PassedAcknowledgment,
-        network: &mut Network,
-    ) -> Option<(FlowId, EndpointEvent)> {
+    fn receive_passed(&mut self, passed: PassedAcknowledgment, network: &mut Network) {
         let PassedAcknowledgment {
             arrival,
             segment,
             ecn,
-            notice,
             sender,
         } = passed;
         let time = arrival.time;
-        let Some(Some(endpoint)) = self.endpoints.get(*sender as usize) else {
-            return *notice;
+        let Some(Some(endpoint)) = self.endpoints.get(sender as usize) else {
+            return;
         };
         let address = &endpoint.socket.address;
         let (flow, position, host) = (address.flow.number, address.peer, address.destination);
@@ -105,26 +89,15 @@ impl Hosts {
             && endpoint.socket.address.flow.number == flow
             && !endpoint.socket.address_lost
             && let Transport::Tcp(end) = &mut endpoint.transport
-            && end.receive_quickly::<false>(time, segment, *ecn)
+            && end.receive_quickly::<false>(time, &segment, ecn)
         {
-            let shared = &mut self.shared;
-            let socket = &mut endpoint.socket;
-            let event = socket.answer_acknowledgment(end, *arrival, shared, network);
+            let (socket, shared) = (&mut endpoint.socket, &mut self.shared);
+            let event = socket.answer_acknowledgment(end, arrival, shared, network);
             debug_assert_eq!(event, None, "the flows of undisturbed hosts have no end");
-        } else {
-            self.queue_passed(passed, network);
-        }
-        *notice
-    }
-
-    /// Writes the packet of an acknowledgment, which waits for its turn.
-    #[cold]
-    fn queue_passed(&mut self, passed: &PassedAcknowledgment, network: &mut Network) {
-        if let Some(Some(endpoint)) = self.endpoints.get(passed.sender as usize) {
-            let (slot, address) = (passed.arrival.slot, &endpoint.socket.address);
-            let packet = network.packet_mut(slot);
-            packet.write_segment(&passed.segment, passed.ecn, address);
-            network.queue_ahead(passed.arrival);
+        } else if let Some(Some(endpoint)) = self.endpoints.get(sender as usize) {
+            let packet = network.packet_mut(arrival.slot);
+            packet.write_segment(&segment, ecn, &endpoint.socket.address);
+            network.queue_ahead(arrival);
         }
     }
 }
@@ -140,27 +113,27 @@ impl Socket {
         HostArrival { time, slot, .. }: HostArrival,
         shared: &mut HostContext,
         network: &mut Network,
-    ) -> Answer {
+    ) -> (Option<PassedAcknowledgment>, Notice) {
         let is_usual = self.send_slot == Time::ZERO && !end.sends_bursts();
         let Some(mut port) = network.direct_port(self.address.port).filter(|_| is_usual) else {
             network.release(slot);
-            return Answer::Done(self.attend_tcp(end, time, shared, network));
+            return (None, self.attend_tcp(end, time, shared, network));
         };
         let is_patient = end.has_small_queues();
         if is_patient && !port.has_room(time) {
             port.release(slot);
             self.send_slot = port.reserve_slot();
-            return Answer::Done(self.end_attention(end, time, shared));
+            return (None, self.end_attention(end, time, shared));
         }
         let (segment, ecn) = match end.connection.next_quickly::<true>(time) {
             QuickNext::Segment(segment, ecn) => (segment, ecn),
             QuickNext::Nothing => {
                 port.release(slot);
-                return Answer::Done(self.end_attention(end, time, shared));
+                return (None, self.end_attention(end, time, shared));
             }
             QuickNext::Unknown => {
                 port.release(slot);
-                return Answer::Done(self.attend_tcp(end, time, shared, network));
+                return (None, self.attend_tcp(end, time, shared, network));
             }
         };
         let length = ByteSize::from_bytes(u64::from(plain_length(&segment)));
@@ -178,17 +151,16 @@ impl Socket {
             packet.write_segment(&segment, ecn, &self.address);
             network.travel_from(port, slot, at);
         }
-        let notice = self.end_attention(end, time, shared);
-        match passage {
-            Passage::AtHost(arrival) => Answer::AtPeer(PassedAcknowledgment {
+        let passed = match passage {
+            Passage::AtHost(arrival) => Some(PassedAcknowledgment {
                 arrival,
                 segment,
                 ecn,
-                notice,
                 sender: self.address.position,
             }),
-            Passage::OnLink(..) | Passage::Unknown => Answer::Done(notice),
-        }
+            Passage::OnLink(..) | Passage::Unknown => None,
+        };
+        (passed, self.end_attention(end, time, shared))
     }
 
     /// Attends to a connection that has [received an acknowledgment quickly](TcpEnd::receive_quickly), with the
@@ -201,7 +173,7 @@ impl Socket {
         HostArrival { time, slot, .. }: HostArrival,
         shared: &mut HostContext,
         network: &mut Network,
-    ) -> Option<(FlowId, EndpointEvent)> {
+    ) -> Notice {
         let is_usual = self.send_slot == Time::ZERO && !end.sends_bursts();
         let Some(mut port) = network.direct_port(self.address.port).filter(|_| is_usual) else {
             network.release(slot);
