@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use weir_fabric::PortChange;
-use weir_network::{LinkLoads, MeasuredTime, PortMeter, Random, RngStream, Seeds, faults};
+use weir_network::{
+    LinkLoads, MeasuredTime, PortMeter, Random, RngStream, Seeds, change_records, faults,
+};
 use weir_results::{
     EpochRecord, FlowRecord, LinkLoad, Observation, OutputError, Ratio, Recorder, RunSummary,
 };
@@ -294,6 +296,7 @@ impl Simulation {
             seed: self.scenario.seed,
             simulated: now.since(Time::ZERO),
             warm_up,
+            changes: change_records(&self.scenario, now),
             interrupted,
             groups: groups.into_iter().collect(),
             ports: ports.collect(),
