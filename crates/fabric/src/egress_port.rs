@@ -182,7 +182,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     }
 
     /// Keeps the queue's backlog up to date from now on. Packets that were sent before do not count.
-    pub(crate) fn watch(&mut self) {
+    pub fn watch(&mut self) {
         self.queue.keep_backlog();
     }
 

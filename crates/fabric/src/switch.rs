@@ -263,6 +263,21 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         });
     }
 
+    /// Lets `act` change a port, for example its queue.
+    pub fn update_port(
+        &mut self,
+        port: PortIndex,
+        mut changed: impl FnMut(PortIndex, Option<Time>),
+        act: impl FnOnce(&mut EgressPort<P>),
+    ) {
+        self.ports.update_port(port, &mut changed, act);
+    }
+
+    /// Changes the size and the limits of the shared buffer, if there is one. It has as many limits as before.
+    pub fn change_shared_buffer(&mut self, buffer: SharedBuffer) {
+        self.ports.change_shared_buffer(buffer);
+    }
+
     /// Returns a port, up to date as of `now`: see [`EgressPort::advance`].
     pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports

@@ -51,6 +51,13 @@ impl<P: Packet + Clone> Ports<P> {
         Ok(self)
     }
 
+    /// Replaces the shared buffer, if there is one, for packets to come.
+    pub(super) fn change_shared_buffer(&mut self, buffer: SharedBuffer) {
+        if let Some(usage) = &mut self.usage {
+            usage.change(buffer);
+        }
+    }
+
     pub(super) fn egress_ports(&self) -> &[EgressPort<P>] {
         &self.egress_ports
     }

@@ -258,7 +258,7 @@ fn new_egress_port<P: fabric::Packet + Clone>(
     }
 }
 
-fn shared_buffer(
+pub(super) fn shared_buffer(
     buffer: &weir_scenario::SharedBuffer,
     ports: usize,
 ) -> Result<SharedBuffer, fabric::BufferError> {

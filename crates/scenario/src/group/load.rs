@@ -68,6 +68,17 @@ impl Group {
         Ok(())
     }
 
+    /// Changes the load from which the mean time between arrivals is computed.
+    pub(crate) fn change_load(&mut self, load: f64) {
+        let before = self.load.as_ref().map(|offered| offered.load);
+        if let (Some(before), Some(mean)) = (before, self.mean_arrival_seconds()) {
+            self.set_mean_arrival_seconds(mean * before / load);
+        }
+        if let Some(offered) = &mut self.load {
+            offered.load = load;
+        }
+    }
+
     /// Returns the mean time for which a flow occupies a link of the class, averaged over its links.
     fn seconds_per_flow(
         &self,

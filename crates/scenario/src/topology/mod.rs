@@ -39,7 +39,7 @@ pub(crate) use general::read as read_general;
 pub(crate) use leaf_spine::expand as expand_leaf_spine;
 pub use link_class::LinkClass;
 pub(crate) use links::Link;
-pub(crate) use names::{Names, check_name};
+pub(crate) use names::{Names, check_name, matches};
 pub(crate) use parking_lot::expand as expand_parking_lot;
 pub(crate) use ports::{PORTS, read_ports};
 pub use route::Route;

@@ -27,6 +27,7 @@ mod timers;
 mod tls;
 mod udp;
 
+use weir_congestion::AlgorithmSpec;
 use weir_counters::FlowCounters;
 use weir_network::HostArrival;
 use weir_units::{ByteSize, Time};
@@ -325,6 +326,24 @@ impl Hosts {
             (Transport::Dcudp(end), Action::Finish) => end.finish(),
             (Transport::Dcudp(end), Action::Close) => end.close(now),
             (_, Action::Begin) | (Transport::Udp(_), _) => {}
+        }
+        endpoint.drive(now, &mut self.shared, network)
+    }
+
+    /// Changes parameters of the congestion control of an endpoint's connection, which may send more at once.
+    pub(crate) fn set_congestion_parameters(
+        &mut self,
+        now: Time,
+        position: u32,
+        network: &mut Network,
+        spec: &AlgorithmSpec,
+    ) -> Option<(FlowId, EndpointEvent)> {
+        let endpoint = self.endpoints[position as usize].as_mut()?;
+        match &mut endpoint.transport {
+            Transport::Tcp(end) => end.connection.set_congestion_parameters(spec),
+            Transport::Quic(end) => end.set_congestion_parameters(spec),
+            Transport::Dcudp(end) => end.set_congestion_parameters(spec),
+            Transport::Udp(_) => return None,
         }
         endpoint.drive(now, &mut self.shared, network)
     }

@@ -17,6 +17,10 @@ pub(super) const CASES: &[Case] = &[
             ("dumbbell", "dumbbell.rate=1Gbps"),
             ("queues", "queues.q.buffer=2MB"),
             ("groups", "groups.g.flows=2"),
+            (
+                "changes",
+                "changes=[{ at = \"1s\", ports = \"bottleneck\", set.queue.buffer = \"2MB\" }]",
+            ),
             ("faults", "faults=[]"),
             ("sed", "sed.rtt=100us"),
             ("live", "live.gso_segments=3"),
