@@ -6,11 +6,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `run` | simulation of a scenario and its variants |
+//! | `congestion` | congestion controls as Python classes |
 //! | `sweep` | sweeps: plan, local runs, or tasks for other machines |
 //! | `table` | tables as Arrow data, for data frames without a copy |
 //! | `watch` | work without the GIL, interruptible by Ctrl-C |
 //! | `errors` | the libraries' errors, as Python exceptions |
 
+mod congestion;
 mod errors;
 mod run;
 mod sweep;
@@ -23,7 +25,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _weir(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
-    module.add("CODE_VERSION", weir_sweep::CODE_VERSION)?;
+    congestion::register(module)?;
+    module.add("CODE_VERSION", weir_sweep::Code::own().to_string())?;
     module.add_class::<table::Table>()?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::OpenSweep>()?;
@@ -31,5 +34,6 @@ fn _weir(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::parameters, module)?)?;
     module.add_function(wrap_pyfunction!(run::scenarios, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::base_units, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::differing_code, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::carry_out_task, module)?)
 }

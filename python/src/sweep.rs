@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::prelude::*;
 use weir_results::{Dataset, Value};
 use weir_scenario::{Document, shipped};
-use weir_sweep::{Journal, PlannedRun, Row, Rows, RunObserver, Shard, Task};
+use weir_sweep::{Code, CodeVersion, Journal, PlannedRun, Row, Rows, RunObserver, Shard, Task};
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::errors;
@@ -104,7 +104,7 @@ impl Sweep {
                 Some(count) => self.sweep.plan_subset(count),
                 None => self.sweep.plan(),
             };
-            let (journal, rows, stale) =
+            let (journal, rows, reuse) =
                 Journal::open(&directory, Shard::WHOLE, &planned, resume).map_err(errors::sweep)?;
             Ok(OpenSweep {
                 sweep: self.sweep.clone(),
@@ -112,7 +112,7 @@ impl Sweep {
                 planned,
                 journal,
                 rows: Mutex::new(rows),
-                stale: stale.rows,
+                reuse: reuse.lines(),
             })
         })
     }
@@ -145,7 +145,7 @@ pub(crate) struct OpenSweep {
     planned: Vec<PlannedRun>,
     journal: Journal,
     rows: Mutex<Rows>,
-    stale: usize,
+    reuse: Vec<String>,
 }
 
 impl OpenSweep {
@@ -169,10 +169,10 @@ impl OpenSweep {
         self.rows().len()
     }
 
-    /// The number of the directory's rows with other settings or another version of the code.
+    /// Lines that say which rows of the directory are kept, and which runs are executed again and why.
     #[getter]
-    fn stale(&self) -> usize {
-        self.stale
+    fn reuse(&self) -> Vec<String> {
+        self.reuse.clone()
     }
 
     /// Simulates the runs without rows, `jobs` at a time, or one per core if it is 0. `progress` is
@@ -260,6 +260,14 @@ pub(crate) fn carry_out_task(py: Python<'_>, task: &str) -> PyResult<String> {
     let work = || task.execute(&mut || stop.goes_on());
     let row = run_interruptible(py, &stop, work, |_| Ok(()))?.map_err(errors::sweep)?;
     serde_json::to_string(&row).map_err(errors::sweep)
+}
+
+/// Returns the names of the parts of a row's `code` that differ from this program's.
+#[pyfunction]
+pub(crate) fn differing_code(code: &str) -> Vec<String> {
+    let version = CodeVersion::parse(code);
+    let parts = Code::own().differing(&version);
+    parts.into_iter().map(str::to_owned).collect()
 }
 
 /// Converts a size to bytes, a rate to bits per second or a time to seconds, if the text is one:

@@ -142,8 +142,8 @@ def test_mistakes(surrogate, data):
 @pytest.mark.parametrize(
     ("frame", "says"),
     [
-        (made_up(code="0123456789abcdef"), "version 0123456789abcdef"),
-        (pl.concat([made_up(), made_up(code="0")]), "several versions"),
+        (made_up(code="simulator:0123456789abcdef"), "differs in simulator"),
+        (pl.concat([made_up(), made_up(code="simulator:0")]), "several versions"),
         (pl.DataFrame({"a": [1]}), "no dataset of a sweep"),
         (made_up().with_columns(error=pl.lit("no")), "no run gave anything"),
         (made_up().head(1), "same inputs"),
@@ -156,5 +156,5 @@ def test_invalid_datasets_are_errors(frame, says):
 
 def test_another_version_can_be_allowed(tmp_path):
     path = tmp_path / "runs.parquet"
-    made_up(code="0").write_parquet(path)
+    made_up(code="simulator:0").write_parquet(path)
     assert len(dataset(tmp_path, any_version=True)) == len(made_up())

@@ -6,7 +6,8 @@
 //!
 //! [`AlgorithmSpec`] names an algorithm with its parameters (`dctcp,g=0.0625`) and builds it;
 //! [`algorithms`] lists all algorithms. [`CappedController`] limits the window and rate of any
-//! controller, and [`DirectController`] calls common ones without a vtable. [`DeliveryRate`] measures the delivery rate for algorithms that use it.
+//! controller, and [`DirectController`] calls common ones without a vtable. A [`Plugin`] is an algorithm that the registry
+//! does not know. [`DeliveryRate`] measures the delivery rate for algorithms that use it.
 
 mod algorithm;
 mod capped;
@@ -16,6 +17,7 @@ mod direct;
 mod filter;
 mod loss_window;
 mod pacing;
+mod plugin;
 mod registry;
 mod reno;
 mod round;
@@ -52,4 +54,5 @@ pub use controller::{
 };
 pub use delivery::{DeliveryRate, DeliverySample, PacketDelivery};
 pub use direct::{DirectController, PlainAck};
+pub use plugin::{FirstFailure, Plugin, PluginFailure, PluginReference};
 pub use registry::algorithms;

@@ -1,9 +1,11 @@
-//! The key `congestion`: the name of a registered algorithm and its parameters.
+//! The key `congestion`: the name of a registered algorithm or of a plug-in, and its parameters.
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 use weir_congestion::AlgorithmSpec;
 
-use crate::document::{Cursor, Reported, Value};
+use crate::document::{Cursor, Reported, Table, Value};
 use crate::error::{ProblemKind, list};
 use crate::schema::Accepts;
 
@@ -13,17 +15,23 @@ pub(crate) const ACCEPTS: Accepts =
 /// Reads an algorithm. Each wrong parameter is reported at its own position.
 pub(crate) fn read(at: &Cursor<'_>) -> Result<AlgorithmSpec, Reported> {
     let Some(table) = at.node.as_table() else {
-        at.text(&ACCEPTS.to_string())?;
-        return parse(at, value(&at.node.value));
+        let name = at.text(&ACCEPTS.to_string())?;
+        return match at.problems.plugin(name) {
+            Some(plugin) => Ok(AlgorithmSpec::of_plugin(Arc::clone(plugin))),
+            None => parse(at, value(&at.node.value)),
+        };
     };
     let mut whole = toml::Table::new();
-    let mut refused = None;
     let name = table.get("name").map(|node| at.child("name", node));
     if let Some(name) = &name {
-        name.text("the name of an algorithm")?;
+        let text = name.text("the name of an algorithm")?;
+        if let Some(plugin) = at.problems.plugin(text) {
+            return with_limits(at, table, AlgorithmSpec::of_plugin(Arc::clone(plugin)));
+        }
         whole.insert("name".to_owned(), value(&name.node.value));
         parse(name, toml::Value::Table(whole.clone()))?;
     }
+    let mut refused = None;
     for entry in table.entries.iter().filter(|entry| entry.key != "name") {
         let mut alone = toml::Table::new();
         if let Some(name) = whole.get("name") {
@@ -80,6 +88,24 @@ pub(crate) fn read_changes(
         Some(reported) => Err(reported),
         None => Ok(values),
     }
+}
+
+/// Sets `max_window` and `max_rate` of a plug-in, which has no other parameters.
+fn with_limits(
+    at: &Cursor<'_>,
+    table: &Table,
+    mut spec: AlgorithmSpec,
+) -> Result<AlgorithmSpec, Reported> {
+    for entry in table.entries.iter().filter(|entry| entry.key != "name") {
+        let at = at.child(&entry.key, &entry.node);
+        let set = spec.with_text(&entry.key, &entry.node.to_string());
+        spec = set.map_err(|error| {
+            at.problem(ProblemKind::Congestion {
+                message: error.to_string(),
+            })
+        })?;
+    }
+    Ok(spec)
 }
 
 fn parse(at: &Cursor<'_>, value: toml::Value) -> Result<AlgorithmSpec, Reported> {

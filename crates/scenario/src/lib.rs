@@ -86,7 +86,7 @@ pub use fault::{Fault, FaultKind, FaultPeriod};
 pub use group::{ArrivalPairs, Group, OfferedLoad, Pairing, StandsFor};
 pub use level::{Buffer, Level};
 pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
-pub use loader::{Document, Setting, SettingError};
+pub use loader::{Document, PluginNameError, Setting, SettingError};
 pub use measurements::{Measurements, Reduction};
 pub use packetization::{Packetization, PathLink, TransferPackets};
 pub use policy_file::{

@@ -5,7 +5,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::document::{Node, Problems, Value, check_used, parse, parse_value, read_text, set};
+use weir_congestion::{Plugin, algorithms};
+
+use crate::document::{
+    Node, Plugins, Problems, Value, check_used, parse, parse_value, read_text, set,
+};
 use crate::error::Position;
 use crate::read::read_scenario;
 use crate::{Scenario, ScenarioError};
@@ -52,12 +56,21 @@ impl fmt::Display for Setting {
     }
 }
 
+/// A name that no plug-in can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a congestion control cannot be called `{name}`: the names of `weir algorithms` are taken")]
+pub struct PluginNameError {
+    /// The name.
+    pub name: String,
+}
+
 /// A scenario file before it is checked; settings apply to it. To run one file with many values, a
 /// caller reads it once and derives a scenario for each.
 #[derive(Clone, Debug)]
 pub struct Document {
     pub(crate) file: Arc<str>,
     pub(crate) root: Node,
+    plugins: Plugins,
 }
 
 impl Document {
@@ -82,7 +95,11 @@ impl Document {
             Ok(root)
         });
         let root = problems.finish(root)?;
-        Ok(Self { file, root })
+        Ok(Self {
+            file,
+            root,
+            plugins: Plugins::new(),
+        })
     }
 
     /// Returns a copy with `settings` applied; the later of two for one path wins.
@@ -101,6 +118,24 @@ impl Document {
             }
         }
         problems.finish(Ok(document))
+    }
+
+    /// Returns it with a congestion control that the scenario calls by this name.
+    ///
+    /// # Errors
+    /// The registry has an algorithm of this name.
+    pub fn with_plugin(
+        mut self,
+        name: &str,
+        plugin: Arc<dyn Plugin>,
+    ) -> Result<Self, PluginNameError> {
+        if name.is_empty() || algorithms().any(|algorithm| algorithm.name == name) {
+            return Err(PluginNameError {
+                name: name.to_owned(),
+            });
+        }
+        self.plugins.insert(name.to_owned(), plugin);
+        Ok(self)
     }
 
     /// Returns the checked scenario, without the file's variants.
@@ -122,7 +157,7 @@ impl Document {
     }
 
     pub(crate) fn read(&self, variant: Option<&str>) -> Result<Scenario, ScenarioError> {
-        let problems = Problems::new(&self.file, variant);
+        let problems = Problems::new(&self.file, variant).with_plugins(&self.plugins);
         let scenario = read_scenario(self.root.clone(), &problems);
         problems.finish(scenario)
     }

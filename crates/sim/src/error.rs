@@ -1,7 +1,8 @@
-//! Errors in building a simulation.
+//! Errors in building a simulation, and in running it.
 
 use thiserror::Error;
 use weir_network::NetworkError;
+use weir_results::OutputError;
 use weir_tcp::ConfigError;
 use weir_units::{Duration, Time};
 
@@ -45,4 +46,42 @@ pub enum BuildError {
         /// The first time that cannot be simulated.
         limit: Time,
     },
+}
+
+/// A simulation that cannot go on.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The recorder cannot write.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// A plug-in's controller failed.
+    #[error(transparent)]
+    Plugin(#[from] ControllerFailure),
+}
+
+/// The failure of a plug-in's controller: an exception, a trap, or a window that is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("congestion control `{plugin}`, {}{}: {message}", place(user, *flow), time(*at))]
+pub struct ControllerFailure {
+    /// What the scenario calls the plug-in.
+    pub plugin: String,
+    /// The name of the group that has this congestion control, or of the switch.
+    pub user: String,
+    /// The number of the flow within its group, if the flow is known.
+    pub flow: Option<u64>,
+    /// When it failed, if it could be built.
+    pub at: Option<Time>,
+    /// What happened.
+    pub message: String,
+}
+
+fn place(user: &str, flow: Option<u64>) -> String {
+    match flow {
+        Some(flow) => format!("flow {flow} of `{user}`"),
+        None => format!("`{user}`"),
+    }
+}
+
+fn time(at: Option<Time>) -> String {
+    at.map(|at| format!(", at {at}")).unwrap_or_default()
 }

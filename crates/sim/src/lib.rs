@@ -20,6 +20,7 @@
 //! | `flows`, `epochs` | the flow table, and synchronized requests |
 //! | `deadlines` | which transfers were in time |
 //! | `measure` | statistics of groups |
+//! | `plugins` | which flow's plug-in failed |
 //! | `packet` | the packets of hosts |
 //! | `destinations` | the hosts of packet addresses |
 //! | `experiment` | a scenario with its variants, and their results |
@@ -38,6 +39,7 @@ mod flows;
 mod hosts;
 mod measure;
 mod packet;
+mod plugins;
 mod shard;
 mod simulation;
 mod threads;
@@ -46,7 +48,7 @@ mod windows;
 mod workloads;
 mod world;
 
-pub use error::BuildError;
+pub use error::{BuildError, ControllerFailure, RunError};
 pub use experiment::{Experiment, ExperimentInfo, Outcome, Results, Run};
 pub use simulation::Simulation;
 pub use threads::{FewerThreads, Threads};

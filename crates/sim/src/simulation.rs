@@ -18,10 +18,11 @@ use weir_scenario::{ChangeSchedule, PortIndex, Scenario};
 use weir_units::{Duration, Time};
 
 use crate::deadlines;
-use crate::error::BuildError;
+use crate::error::{BuildError, RunError};
 use crate::flows::{FlowId, FlowReport};
 use crate::hosts::EndpointEvent;
 use crate::measure::GroupMeter;
+use crate::plugins;
 use crate::shard::{Shard, ShardEvent};
 use crate::threads::{FewerThreads, Threads};
 use crate::workloads::GroupRunner;
@@ -67,6 +68,8 @@ impl<T: Ord + Copy> ScheduledChanges<T> {
 #[derive(Debug)]
 pub struct Simulation {
     scenario: Arc<Scenario>,
+    seeds: Seeds,
+    has_plugins: bool,
     world: World,
     groups: Vec<GroupRunner>,
     now: Time,
@@ -157,6 +160,8 @@ impl Simulation {
             load_meters: load_meters(&world, &scenario),
             fewer_threads,
             world,
+            seeds,
+            has_plugins: plugins::has_any(&scenario),
             scenario,
         };
         simulation.check_horizon()?;
@@ -197,14 +202,31 @@ impl Simulation {
     /// Handles all events before `until`, or before the end if that is earlier.
     ///
     /// # Errors
-    /// The recorder's. The simulation can continue then, but unrecorded data are lost.
-    pub fn advance(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
+    /// The recorder's: the simulation can continue then, but unrecorded data are lost. A plug-in failed: what follows its
+    /// failure is worthless.
+    pub fn advance(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), RunError> {
+        self.handle_until(until, recorder)?;
+        self.check_plugins()
+    }
+
+    /// Returns an error if a plug-in has failed.
+    fn check_plugins(&self) -> Result<(), RunError> {
+        if !self.has_plugins {
+            return Ok(());
+        }
+        match plugins::failure(&self.scenario, self.seeds, &self.world.flows) {
+            Some(failure) => Err(failure.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn handle_until(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), RunError> {
         let mut until = until.min(self.end);
         let is_tapped = recorder.wants_packets();
         self.world.set_tapped(is_tapped);
         self.set_sampled(recorder.wants_samples());
         if self.world.is_divided() {
-            return self.advance_divided(until, recorder);
+            return Ok(self.advance_divided(until, recorder)?);
         }
         let runs_ahead = self.is_steady && !is_tapped;
         loop {
@@ -222,6 +244,8 @@ impl Simulation {
                 self.now = time;
                 self.collect_reports();
                 if let Some((flow, notice)) = notice {
+                    // As long as the flow is open.
+                    self.check_plugins()?;
                     self.on_notice(flow, notice, recorder)?;
                     self.world.shard.settle();
                     until = until.min(self.end);
@@ -236,7 +260,7 @@ impl Simulation {
             }
         }
         self.now = self.now.max(until);
-        self.record_packets(recorder)
+        Ok(self.record_packets(recorder)?)
     }
 
     /// Ends the run, or interrupts it: records the flows that are still open, and returns the summary of

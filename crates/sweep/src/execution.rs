@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::time::{ClockId, clock_gettime};
 use weir_results::{FlowFile, OutputError, Recorder};
 use weir_scenario::Scenario;
-use weir_sim::{BuildError, Simulation};
+use weir_sim::{BuildError, ControllerFailure, Simulation};
 use weir_units::{Duration, Time};
 
 use crate::plan::{PlannedRun, Sweep};
@@ -69,6 +69,7 @@ pub(crate) fn execute_run(
                 Ok(Ok(None)) => return (None, None),
                 Ok(Err(RunError::Output(error))) => return (None, Some(error)),
                 Ok(Err(RunError::Build(error))) => Row::failed(planned, error.to_string()),
+                Ok(Err(RunError::Plugin(error))) => Row::failed(planned, error.to_string()),
                 Err(panic) => Row::failed(planned, describe(&*panic)),
             }
         }
@@ -90,6 +91,17 @@ enum RunError {
     Build(#[from] BuildError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(transparent)]
+    Plugin(#[from] ControllerFailure),
+}
+
+impl From<weir_sim::RunError> for RunError {
+    fn from(error: weir_sim::RunError) -> Self {
+        match error {
+            weir_sim::RunError::Output(error) => Self::Output(error),
+            weir_sim::RunError::Plugin(failure) => Self::Plugin(failure),
+        }
+    }
 }
 
 fn simulate(

@@ -11,6 +11,7 @@ use weir_results::OutputError;
 
 use crate::SweepError;
 use crate::plan::{PlannedRun, Shard};
+use crate::reuse::RowReuse;
 use crate::row::{Row, Rows};
 
 /// Journal names: `runs.jsonl`, or `runs.3-of-16.jsonl` for a part.
@@ -24,16 +25,9 @@ pub struct Journal {
     file: Mutex<File>,
 }
 
-/// Rows in the directory that do not belong to the sweep: of other settings, or of another code version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StaleRows {
-    /// Their number.
-    pub rows: usize,
-}
-
 impl Journal {
     /// Opens the journal of a sweep's part in a directory, which is created if it does not exist. Returns
-    /// the planned runs' rows from all journals of the directory, to resume from.
+    /// the planned runs' rows from all journals of the directory, to resume from, and what becomes of all rows.
     ///
     /// # Errors
     /// The directory has rows and `resume` is false; a file cannot be created, read or written; a line is
@@ -43,7 +37,7 @@ impl Journal {
         shard: Shard,
         planned: &[PlannedRun],
         resume: bool,
-    ) -> Result<(Self, Rows, StaleRows), SweepError> {
+    ) -> Result<(Self, Rows, RowReuse), SweepError> {
         let path = directory.join(match shard {
             Shard::WHOLE => format!("{PREFIX}{SUFFIX}"),
             Shard { index, of } => format!("{PREFIX}.{index}-of-{of}{SUFFIX}"),
@@ -74,34 +68,24 @@ impl Journal {
             }
         }
         remove_partial_line(&path)?;
-        let (rows, stale) = Self::read_all(directory, planned)?;
+        let (rows, reuse) = Self::read_all(directory, planned)?;
         let file = Mutex::new(file);
-        Ok((Self { path, file }, rows, stale))
+        Ok((Self { path, file }, rows, reuse))
     }
 
-    /// Returns the rows of the planned runs in all journals of a directory.
+    /// Returns the rows of the planned runs in all journals of a directory, and what becomes of all rows.
     ///
     /// # Errors
     /// A file cannot be read; a line is not a row.
     pub fn read_all(
         directory: &Path,
         planned: &[PlannedRun],
-    ) -> Result<(Rows, StaleRows), SweepError> {
+    ) -> Result<(Rows, RowReuse), SweepError> {
         let mut all = Rows::default();
         for path in journals(directory)? {
             read(&path)?.into_iter().for_each(|row| all.push(row));
         }
-        let wanted: std::collections::HashSet<_> = planned.iter().map(|run| &run.key).collect();
-        let mut rows = Rows::default();
-        let mut stale = StaleRows::default();
-        for row in all.into_rows() {
-            if wanted.contains(&row.key) {
-                rows.push(row)
-            } else {
-                stale.rows += 1
-            }
-        }
-        Ok((rows, stale))
+        Ok(RowReuse::of(all, planned))
     }
 
     /// Returns the directory of the sweep.

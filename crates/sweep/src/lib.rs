@@ -43,6 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod code;
 mod dataset;
 mod error;
 mod execution;
@@ -51,17 +52,20 @@ mod flows;
 mod journal;
 mod key;
 mod plan;
+mod reuse;
 mod row;
 mod steady;
 mod task;
 
+pub use code::{Code, CodeVersion};
 pub use dataset::WrittenDataset;
 pub use error::SweepError;
 pub use execution::thread_time;
 pub use executor::RunObserver;
-pub use journal::{Journal, StaleRows};
-pub use key::{CODE_VERSION, RunKey};
+pub use journal::Journal;
+pub use key::RunKey;
 pub use plan::{Axis, PlannedRun, Shard, Sweep};
+pub use reuse::RowReuse;
 pub use row::{Row, Rows};
 pub use steady::{SteadyRule, SteadyStateDetector};
 pub use task::{Task, TaskError};

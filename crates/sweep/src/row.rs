@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use weir_results::{Dataset, RunSummary, Value};
 use weir_units::{Duration, Time};
 
-use crate::key::{CODE_VERSION, RunKey};
+use crate::code::CodeVersion;
+use crate::key::RunKey;
 use crate::plan::{PlannedRun, Sweep};
 
 /// A row: inputs, and outputs or an error.
@@ -17,8 +18,8 @@ pub struct Row {
     pub run: u64,
     /// The run's key.
     pub key: RunKey,
-    /// The version of the code.
-    pub code: String,
+    /// The version of the code that the run used.
+    pub code: CodeVersion,
     /// The seed.
     pub seed: u64,
     /// The values of the sweep's keys, by column name.
@@ -55,7 +56,7 @@ impl Row {
         Self {
             run: planned.number,
             key: planned.key.clone(),
-            code: CODE_VERSION.to_owned(),
+            code: planned.code.clone(),
             seed: planned.seed,
             inputs: planned.inputs.clone(),
             outputs: IndexMap::new(),
@@ -70,7 +71,7 @@ impl Row {
         let own = [
             ("run", Some(Value::Count(self.run))),
             ("key", Some(Value::Text(self.key.to_string()))),
-            ("code", Some(Value::Text(self.code.clone()))),
+            ("code", Some(Value::Text(self.code.to_string()))),
             ("seed", Some(Value::Count(self.seed))),
             ("error", self.error.clone().map(Value::Text)),
             (

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use weir_results::Value;
 use weir_scenario::{Document, ScenarioError};
 
+use crate::code::{Code, CodeVersion};
 use crate::execution::execute_run;
-use crate::key::{CODE_VERSION, RunKey};
+use crate::key::RunKey;
 use crate::plan::{PlannedRun, Sweep};
 use crate::row::Row;
 use crate::steady::SteadyRule;
@@ -14,7 +15,7 @@ use crate::steady::SteadyRule;
 /// A self-contained run, as JSON: its executor needs neither the sweep's file nor the scenario's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    code: String,
+    code: CodeVersion,
     number: u64,
     key: RunKey,
     inputs: IndexMap<String, Value>,
@@ -29,14 +30,12 @@ pub struct Task {
 pub enum TaskError {
     /// It comes from another version of the code, which gives other results.
     #[error(
-        "this run was planned by version {planned} of weir's code, and this is version {own}: install the \
-         same one everywhere"
+        "this run was planned by another version of weir, which differs in {}: install the same one everywhere",
+        parts.join(", ")
     )]
     OtherVersion {
-        /// The version that planned it.
-        planned: String,
-        /// The version that was to execute it.
-        own: &'static str,
+        /// The parts of the code that the run uses and that differ.
+        parts: Vec<String>,
     },
     /// The text is not a task.
     #[error("this is no run of a sweep: {0}")]
@@ -64,7 +63,7 @@ impl Task {
             return Err(TaskError::KeepsFlows);
         }
         Ok(Self {
-            code: CODE_VERSION.to_owned(),
+            code: planned.code.clone(),
             number: planned.number,
             key: planned.key.clone(),
             inputs: planned.inputs.clone(),
@@ -98,11 +97,10 @@ impl Task {
     /// # Errors
     /// Another version of the code planned it; its scenario is invalid.
     pub fn execute(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Row>, TaskError> {
-        if self.code != CODE_VERSION {
-            return Err(TaskError::OtherVersion {
-                planned: self.code,
-                own: CODE_VERSION,
-            });
+        let differing = Code::own().differing(&self.code);
+        if !differing.is_empty() {
+            let parts = differing.into_iter().map(str::to_owned).collect();
+            return Err(TaskError::OtherVersion { parts });
         }
         let scenario = match self.scenario {
             Ok(text) => Ok(Document::parse("the planned run", &text)?.scenario()?),
@@ -111,6 +109,7 @@ impl Task {
         let planned = PlannedRun {
             number: self.number,
             key: self.key,
+            code: self.code,
             inputs: self.inputs,
             seed: self.seed,
             scenario,
@@ -169,7 +168,7 @@ mod tests {
             assert_eq!(timeless(row), timeless(here));
 
             let old = Task {
-                code: "0".to_owned(),
+                code: CodeVersion::parse("simulator:0"),
                 ..task
             };
             let error = old.execute(&mut || true).unwrap_err();

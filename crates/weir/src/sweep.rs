@@ -9,8 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use weir_scenario::Setting;
 use weir_sweep::{
-    Journal, PlannedRun, Row, Rows, RunObserver, Shard, StaleRows, SteadyRule, Sweep as Plan,
-    SweepError,
+    Journal, PlannedRun, Row, Rows, RunObserver, Shard, SteadyRule, Sweep as Plan, SweepError,
 };
 
 use crate::failure::Failure;
@@ -108,9 +107,11 @@ impl Sweep {
             None => None,
         };
         let shard = self.shard.unwrap_or(Shard::WHOLE);
-        let (journal, rows, stale) =
+        let (journal, rows, reuse) =
             Journal::open(directory, shard, &planned, self.resume).map_err(Failure::of)?;
-        print_beginning(&planned, &rows, stale);
+        for line in reuse.lines() {
+            eprintln!("{line}");
+        }
 
         let stop = Stop::on_signals()?;
         let rows = self.run_missing(&sweep, &planned, (&journal, rows), &stop)?;
@@ -221,19 +222,6 @@ fn draw(python: &Path, directory: &Path, report: &Path) -> Result<(), Failure> {
         return Err(Failure::Failed(format!("no page: {}", report.display())));
     }
     Ok(())
-}
-
-fn print_beginning(planned: &[PlannedRun], rows: &Rows, stale: StaleRows) {
-    if !rows.is_empty() {
-        eprintln!("{} of {} runs are there already", rows.len(), planned.len());
-    }
-    if stale.rows > 0 {
-        eprintln!(
-            "{} rows in the directory are of other settings, other parts or another version of weir, and are \
-             left alone",
-            stale.rows
-        );
-    }
 }
 
 /// The progress of the sweep; hidden if standard error is not a terminal.

@@ -144,7 +144,7 @@ fn an_interrupted_sweep_resumes_and_ignores_rows_of_other_settings() {
     let resumed = sweep(path, &["--out", "out", "--resume"]);
     resumed.ok();
     assert!(
-        resumed.stderr.contains("5 of 16 runs are there already"),
+        resumed.stderr.contains("kept: the rows of 5 runs"),
         "{}",
         resumed.stderr
     );
@@ -162,7 +162,7 @@ fn an_interrupted_sweep_resumes_and_ignores_rows_of_other_settings() {
     assert!(
         other
             .stderr
-            .contains("16 rows in the directory are of other settings"),
+            .contains("again: 16 runs, whose scenario has changed"),
         "{}",
         other.stderr
     );

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from weir import _weir
+from weir.congestion import CongestionControl
 from weir.settings import Settings, as_pairs
 
 
@@ -48,6 +50,7 @@ def run(
     *,
     seed: int | None = None,
     variants: bool = False,
+    congestion: Mapping[str, CongestionControl] | None = None,
 ) -> Run:
     """Simulates a scenario: a file, or the name of a shipped one (`weir.scenarios()`).
 
@@ -55,13 +58,16 @@ def run(
     the scenario's variants run in parallel on all cores. Other Python threads go on meanwhile; Ctrl-C ends
     the simulation.
 
+    `congestion` has congestion controls in Python, by the names that the scenario calls them: classes, or anything
+    else that returns a `Controller` for a `Context`. The simulation then runs on this thread alone.
+
     Raises ScenarioError for a scenario that cannot be read or has errors, SimulationError for one that
-    cannot be simulated.
+    cannot be simulated, or whose congestion control in Python fails: with its exception as the cause.
     """
     pairs = as_pairs(settings or {})
     if seed is not None:
         pairs.append(("seed", str(int(seed))))
-    text, own, others = _weir.run(os.fspath(scenario), pairs, variants)
+    text, own, others = _weir.run(os.fspath(scenario), pairs, variants, list((congestion or {}).items()))
     summary: dict[str, Any] = json.loads(text)
     of_variants: dict[str, Any] = summary.pop("variants")
     return Run(

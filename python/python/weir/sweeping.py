@@ -76,7 +76,7 @@ def sweep(
     cluster: the one of an earlier `ray.init`, or else `address="auto"`, or a new one on this machine;
     further arguments go to `ray.init`. The rows are the same with either.
 
-    `resume` continues with the existing rows. `some` runs about that many runs, spread evenly. `early_stop`
+    `resume` continues with the existing rows, and says which it keeps. `some` runs about that many runs, spread evenly. `early_stop`
     ends runs at steady state, always or never, overriding the file. `progress` is called with the number of
     completed runs and the total; True prints them on a terminal.
 
@@ -94,7 +94,7 @@ def sweep(
         jobs=jobs,
         early_stop=early_stop,
         progress=told,
-        tell_stale=True,
+        tell_reuse=True,
         **ray,
     )
     if runs.frame.height and runs.failed.height == runs.frame.height:
@@ -113,7 +113,7 @@ def carry_out(
     jobs: int = 0,
     early_stop: bool | None = None,
     progress: Progress | None = None,
-    tell_stale: bool = False,
+    tell_reuse: bool = False,
     **ray: Any,
 ) -> Runs:
     """As `sweep`, without output, and without checking the results."""
@@ -125,12 +125,9 @@ def carry_out(
         raise SweepError("`jobs` is at least 0, and `some` at least 1")
     planned = _planned(sweep, settings or {}, early_stop)
     opened = planned.open(os.fspath(out), resume, some)
-    if opened.stale and tell_stale:
-        print(
-            f"{opened.stale} rows in {os.fspath(out)} are of other settings or another version of weir, and "
-            "are left alone",
-            file=sys.stderr,
-        )
+    if tell_reuse:
+        for line in opened.reuse:
+            print(line, file=sys.stderr)
     if engine == "ray":
         from weir.cluster import hand_out
 

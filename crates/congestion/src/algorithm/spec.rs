@@ -1,6 +1,7 @@
 //! A validated algorithm specification with its parameters.
 
 use std::fmt;
+use std::sync::Arc;
 
 use weir_units::{ByteSize, Rate};
 
@@ -8,6 +9,7 @@ use super::parameter::ParameterType;
 use super::{Algorithm, Context, MAX_RATE, MAX_WINDOW, Parameter, SpecError, Typed, Value};
 use crate::capped::CappedController;
 use crate::controller::Controller;
+use crate::plugin::Plugin;
 
 /// An algorithm and its parameters. Only existing algorithms and valid values can be expressed.
 ///
@@ -18,6 +20,8 @@ pub struct AlgorithmSpec {
     algorithm: &'static Algorithm,
     /// The values that were set, in that order.
     values: Vec<(&'static Parameter, Value)>,
+    /// The plug-in that it is, instead of a registered algorithm.
+    plugin: Option<Arc<dyn Plugin>>,
 }
 
 impl AlgorithmSpec {
@@ -26,10 +30,24 @@ impl AlgorithmSpec {
         Self {
             algorithm,
             values: Vec::new(),
+            plugin: None,
         }
     }
 
-    /// Returns the name of the algorithm.
+    /// Makes it that of a plug-in.
+    pub(crate) fn with_plugin(self, plugin: Arc<dyn Plugin>) -> Self {
+        Self {
+            plugin: Some(plugin),
+            ..self
+        }
+    }
+
+    /// Returns the plug-in, if it is one.
+    pub fn plugin(&self) -> Option<&dyn Plugin> {
+        self.plugin.as_deref()
+    }
+
+    /// Returns the name of the algorithm; `plugin` for all plug-ins.
     pub fn name(&self) -> &'static str {
         self.algorithm.name
     }
@@ -196,7 +214,9 @@ impl AlgorithmSpec {
 impl PartialEq for AlgorithmSpec {
     /// Compares names and set values, in any order.
     fn eq(&self, other: &Self) -> bool {
+        let reference = |spec: &Self| spec.plugin().map(Plugin::reference);
         self.name() == other.name()
+            && reference(self) == reference(other)
             && self.values.len() == other.values.len()
             && self
                 .values()
@@ -206,7 +226,10 @@ impl PartialEq for AlgorithmSpec {
 
 impl fmt::Display for AlgorithmSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
+        match self.plugin() {
+            Some(plugin) => plugin.reference().fmt(f)?,
+            None => f.write_str(self.name())?,
+        }
         self.values()
             .try_for_each(|(name, value)| write!(f, ",{name}={value}"))
     }

@@ -52,6 +52,18 @@ impl AlgorithmSpec {
     }
 }
 
+impl AlgorithmSpec {
+    /// Returns the specification with one more parameter set, from text.
+    ///
+    /// # Errors
+    /// The parameter does not exist, is set already, or does not accept this value.
+    pub fn with_text(mut self, parameter: &str, text: &str) -> Result<Self, SpecError> {
+        let parameter = self.parameter(parameter)?;
+        self.set_text(parameter, text)?;
+        Ok(self)
+    }
+}
+
 fn unknown(name: &str) -> SpecError {
     let known: Vec<_> = algorithms().map(|algorithm| algorithm.name).collect();
     SpecError::UnknownAlgorithm {

@@ -1,4 +1,5 @@
-//! The serde form: `"cubic"`, or a table `{ name = "dctcp", g = 0.0625 }`.
+//! The serde form: `"cubic"`, or a table `{ name = "dctcp", g = 0.0625 }`. Plug-ins are only written; who reads a
+//! scenario finds them.
 
 use std::fmt;
 
@@ -7,14 +8,37 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::algorithm::{AlgorithmSpec, Parameter, SpecError, Value};
+use crate::plugin::{Plugin, PluginReference};
 
 impl Serialize for AlgorithmSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.values().next().is_none() {
-            return serializer.serialize_str(self.name());
+        let reference = self.plugin().map(Plugin::reference);
+        let name = match &reference {
+            Some(PluginReference::Name(name)) => Some(&name[..]),
+            Some(PluginReference::File { .. }) => None,
+            None => Some(self.name()),
+        };
+        if let Some(name) = name
+            && self.values().next().is_none()
+        {
+            return serializer.serialize_str(name);
         }
         let mut table = serializer.serialize_map(None)?;
-        table.serialize_entry("name", self.name())?;
+        if let Some(name) = name {
+            table.serialize_entry("name", name)?;
+        }
+        if let Some(PluginReference::File {
+            path,
+            sha256,
+            parameters,
+        }) = &reference
+        {
+            table.serialize_entry("plugin", path)?;
+            table.serialize_entry("sha256", sha256)?;
+            for (name, value) in parameters {
+                table.serialize_entry(name, value)?;
+            }
+        }
         for (name, value) in self.values() {
             table.serialize_entry(name, &value)?;
         }

@@ -1,10 +1,12 @@
 //! A cursor into the document tree, and the collection of its mistakes.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use weir_congestion::Plugin;
 
 use super::{Node, Value};
 use crate::error::{Position, Problem, ProblemKind, ScenarioError, list, nearest};
@@ -12,6 +14,9 @@ use crate::error::{Position, Problem, ProblemKind, ScenarioError, list, nearest}
 /// The marker of a reported mistake: there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reported;
+
+/// Congestion controls by the names that were given to them.
+pub(crate) type Plugins = BTreeMap<String, Arc<dyn Plugin>>;
 
 /// The maximum number of mistakes shown at a time.
 const MOST_SHOWN: usize = 50;
@@ -21,6 +26,8 @@ const MOST_SHOWN: usize = 50;
 pub(crate) struct Problems {
     file: Arc<str>,
     variant: Option<String>,
+    /// Congestion controls by the names that were given to them.
+    plugins: Plugins,
     found: RefCell<Vec<Problem>>,
 }
 
@@ -29,8 +36,22 @@ impl Problems {
         Self {
             file: Arc::clone(file),
             variant: variant.map(str::to_owned),
+            plugins: Plugins::new(),
             found: RefCell::default(),
         }
+    }
+
+    /// Gives names to congestion controls.
+    pub(crate) fn with_plugins(self, plugins: &Plugins) -> Self {
+        Self {
+            plugins: plugins.clone(),
+            ..self
+        }
+    }
+
+    /// Returns the congestion control that was given a name.
+    pub(crate) fn plugin(&self, name: &str) -> Option<&Arc<dyn Plugin>> {
+        self.plugins.get(name)
     }
 
     pub(crate) fn add(&self, position: Position, key: String, kind: ProblemKind) -> Reported {

@@ -11,7 +11,7 @@ mod path;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use at::{Cursor, Problems, Reported};
+pub(crate) use at::{Cursor, Plugins, Problems, Reported};
 pub(crate) use parameters::{check_used, substitute};
 pub(crate) use parse::{parse, parse_value, read_text};
 pub(crate) use path::{get, set};

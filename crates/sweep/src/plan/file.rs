@@ -13,6 +13,7 @@ use super::condition::Condition;
 use super::sample::{MOST_SOBOL_KEYS, MOST_SOBOL_POINTS, Method};
 use super::{Points, Sweep};
 use crate::SweepError;
+use crate::code::Code;
 use crate::steady::SteadyRule;
 
 /// The largest number of combinations of a sweep, before conditions.
@@ -188,6 +189,7 @@ impl File {
             conditions,
             steady: self.early_stop.map(Spanned::into_inner),
             keeps_flows: self.keep.contains(&Kept::Flows),
+            code: Code::own().clone(),
         })
     }
 }

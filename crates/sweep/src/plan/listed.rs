@@ -8,6 +8,7 @@ use super::axis::Values;
 use super::file::{Keys, named};
 use super::{Points, Sweep};
 use crate::SweepError;
+use crate::code::Code;
 
 impl Sweep {
     /// Creates a sweep of the scenario under each of these combinations of settings, with each of the
@@ -62,6 +63,7 @@ impl Sweep {
             conditions: Vec::new(),
             steady: None,
             keeps_flows: false,
+            code: Code::own().clone(),
         };
         sweep.check_keys()?;
         Ok(sweep)

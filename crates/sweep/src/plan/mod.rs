@@ -17,6 +17,7 @@ use condition::Condition;
 use sample::{Generator, Method};
 
 use crate::SweepError;
+use crate::code::{Code, CodeVersion};
 use crate::key::RunKey;
 use crate::steady::SteadyRule;
 
@@ -36,6 +37,8 @@ pub struct Sweep {
     conditions: Vec<Condition>,
     steady: Option<SteadyRule>,
     keeps_flows: bool,
+    /// The code that executes its runs.
+    code: Code,
 }
 
 /// The combinations of values.
@@ -59,6 +62,8 @@ pub struct PlannedRun {
     pub number: u64,
     /// Its key.
     pub key: RunKey,
+    /// The version of the code that it uses.
+    pub code: CodeVersion,
     /// The values of the sweep's keys, by column name.
     pub inputs: IndexMap<String, Value>,
     /// The seed.
@@ -265,19 +270,34 @@ impl Sweep {
             .with(&settings)
             .and_then(|document| document.scenario());
         let scenario = scenario.map_err(|error| error.to_string());
-        let key = match &scenario {
-            Ok(scenario) => RunKey::of(scenario, self.steady.as_ref()),
-            Err(error) => RunKey::of_text(&format!("{settings:?} {error}"), self.steady.as_ref()),
+        let (text, code) = match &scenario {
+            Ok(scenario) => {
+                // Only a bug in this program can make it fail.
+                let text = toml::to_string(scenario).unwrap_or_else(|_| format!("{scenario:?}"));
+                let code = self.code.of_run(scenario, &text);
+                (text, code)
+            }
+            // It cannot be built.
+            Err(error) => (format!("{settings:?} {error}"), self.code.of_reading()),
         };
+        let key = RunKey::new(&text, self.steady.as_ref(), &code);
         let axes = self.axes.iter().zip(&values);
         let inputs = axes.map(|(axis, value)| (axis.column.clone(), weir_sim::table_value(value)));
         PlannedRun {
             number,
             key,
+            code,
             inputs: inputs.collect(),
             seed,
             scenario,
         }
+    }
+
+    /// Returns it as a program with other code plans it.
+    #[cfg(test)]
+    pub(crate) fn under(mut self, code: Code) -> Self {
+        self.code = code;
+        self
     }
 
     /// Checks that the scenario has all keys. Single combinations may be invalid, but an unknown key is

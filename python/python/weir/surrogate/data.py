@@ -30,7 +30,7 @@ class Data:
     inputs: tuple[str, ...]
     #: The inputs that are the same in all rows.
     constants: dict[str, float]
-    #: The version of the simulator's code that produced the rows.
+    #: The parts of weir's code that produced the rows, each with its digest.
     code: str
 
     def __len__(self) -> int:
@@ -72,12 +72,11 @@ def dataset(
         raise DatasetError(
             f"{name}: this is no dataset of a sweep; weir sweep writes one, runs.parquet, into its directory"
         )
-    codes = frame["code"].unique().sort().to_list()
-    if len(codes) > 1:
-        raise DatasetError(f"{name}: rows of several versions of weir ({', '.join(codes)}): they do not mix")
-    if codes and codes[0] != _weir.CODE_VERSION and not any_version:
+    code = _one_version(name, frame["code"].unique().drop_nulls().to_list())
+    differing = _weir.differing_code(code)
+    if differing and not any_version:
         raise DatasetError(
-            f"{name}: made by version {codes[0]} of weir's code, and this is version {_weir.CODE_VERSION}: "
+            f"{name}: made by another version of weir's code, which differs in {', '.join(differing)}: "
             "run the sweep again, or say any_version=True (--any-version) if the difference does not matter"
         )
     frame = _usable(frame)
@@ -92,7 +91,18 @@ def dataset(
     constants = {name: float(frame[name][0]) for name in names if name not in varied}
     if not varied:
         raise DatasetError(f"{name}: all runs have the same inputs: a sweep over some key is needed")
-    return Data(frame, varied, constants, codes[0])
+    return Data(frame, varied, constants, code)
+
+
+def _one_version(name: str, codes: Sequence[str]) -> str:
+    """Returns the parts of the code that all rows used, each with its digest. Rows of different algorithms have
+    different parts; the digests of a part are the same."""
+    digests: dict[str, str] = {}
+    for part in sorted({part for code in codes for part in code.split()}):
+        of, _, digest = part.partition(":")
+        if digests.setdefault(of, digest) != digest:
+            raise DatasetError(f"{name}: rows of several versions of weir, which differ in {of}: they do not mix")
+    return " ".join(f"{of}:{digest}" for of, digest in digests.items())
 
 
 def _read(source: Any) -> tuple[str, pl.DataFrame]:
