@@ -283,8 +283,9 @@ impl Fleet {
         }
     }
 
-    /// Returns the records of hosts that introduce themselves; [`Self::connect`] follows for each.
-    pub fn attached(&self, now: Time, hellos: &[Hello]) -> Batch {
+    /// Returns the records of hosts that introduce themselves, or that have put a version in force; [`Self::connect`]
+    /// follows for each that introduces itself.
+    pub fn seen(&self, now: Time, hellos: &[Hello]) -> Batch {
         let mut records: BTreeMap<&str, HostRecord> = BTreeMap::new();
         let (mut joined, mut took, mut events) = (Vec::new(), BTreeMap::new(), Vec::new());
         for hello in hellos {
@@ -335,33 +336,6 @@ impl Fleet {
         Batch {
             hosts: records.into_values().collect(),
             entries: self.entries(now, events),
-            ..Batch::default()
-        }
-    }
-
-    /// Returns the records of hosts that have put versions in force.
-    pub fn took(&self, now: Time, reports: &[(String, u64)]) -> Batch {
-        let mut records: BTreeMap<&str, HostRecord> = BTreeMap::new();
-        let mut took: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-        for (name, version) in reports {
-            let known = records.get(name.as_str());
-            let known = known.or_else(|| self.hosts.get(name).map(|host| &host.record));
-            let Some(known) = known.filter(|record| record.running != Some(*version)) else {
-                continue;
-            };
-            let record = HostRecord {
-                running: Some(*version),
-                since: now,
-                ..known.clone()
-            };
-            records.insert(name, record);
-            took.entry(*version).or_default().push(name.clone());
-        }
-        let events = took.into_iter();
-        let events = events.map(|(version, hosts)| Event::Took { version, hosts });
-        Batch {
-            entries: self.entries(now, events),
-            hosts: records.into_values().collect(),
             ..Batch::default()
         }
     }

@@ -16,7 +16,7 @@
 //! let now = Time::ZERO + Duration::from_secs(1);
 //! for name in ["web1", "web2"] {
 //!     let hello = Hello { name: name.into(), labels: "role=web".parse()?, held: None };
-//!     let batch = fleet.attached(now, std::slice::from_ref(&hello));
+//!     let batch = fleet.seen(now, std::slice::from_ref(&hello));
 //!     fleet.apply(batch); // after a store has kept it
 //!     fleet.connect(&hello);
 //! }
@@ -56,4 +56,4 @@ pub use held::{Held, Hello};
 pub use labels::{LabelError, Labels};
 pub use record::{Cutoff, HostRecord, Rollout, RolloutPlan, State, TextDigest, Version};
 pub use stages::{Stage, Stages, StagesError};
-pub use status::{FleetStatus, HostStatus, RolloutStatus};
+pub use status::{FleetStatus, HostCounts, HostStatus, RolloutStatus};

@@ -22,6 +22,21 @@ pub struct FleetStatus {
     pub ahead: Option<Held>,
 }
 
+/// How many hosts there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    /// Those that are attached.
+    pub attached: u64,
+    /// Those that have ever attached.
+    pub known: u64,
+    /// Attached ones of the stage that do not have the version on its way yet.
+    pub pending: u64,
+    /// Attached ones that refuse it.
+    pub refusing: u64,
+    /// Whether any has a decision that this store does not know.
+    pub is_behind: bool,
+}
+
 /// A version on its way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RolloutStatus {
@@ -59,6 +74,18 @@ pub struct HostStatus {
 }
 
 impl Fleet {
+    /// Counts the hosts.
+    pub fn counts(&self) -> HostCounts {
+        let rollout = self.state.rollout.as_ref().map(|rollout| rollout.version);
+        HostCounts {
+            attached: self.hosts.values().filter(|host| host.is_connected).count() as u64,
+            known: self.hosts.len() as u64,
+            pending: rollout.map_or(0, |version| self.stage_hosts(version).pending),
+            refusing: rollout.map_or(0, |version| self.refusals(version)),
+            is_behind: self.ahead.is_some(),
+        }
+    }
+
     /// Returns the state of the fleet.
     pub fn status(&self, now: Time) -> FleetStatus {
         let (mut hosts, mut by_version) = ((0, 0), BTreeMap::<_, (u64, u64)>::new());

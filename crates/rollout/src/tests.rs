@@ -96,7 +96,7 @@ impl World {
 
     fn connect(&mut self, name: &str) {
         let hello = self.hello(name);
-        self.keep(self.fleet.attached(self.now, std::slice::from_ref(&hello)));
+        self.keep(self.fleet.seen(self.now, std::slice::from_ref(&hello)));
         self.fleet.connect(&hello);
         self.hosts.get_mut(name).unwrap().is_connected = true;
     }
@@ -140,8 +140,8 @@ impl World {
             version: assignment.version,
             digest: assignment.digest,
         });
-        let report = [(name.to_owned(), assignment.version)];
-        self.keep(self.fleet.took(self.now, &report));
+        let hello = self.hello(name);
+        self.keep(self.fleet.seen(self.now, &[hello]));
     }
 
     fn deliver_all(&mut self) {
