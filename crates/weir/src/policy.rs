@@ -4,6 +4,7 @@ mod check;
 mod controllers;
 mod diff;
 mod explain;
+mod host;
 mod log;
 mod plane;
 mod push;
@@ -21,6 +22,7 @@ use weir_scenario::load_policy;
 
 use crate::failure::Failure;
 
+pub(crate) use host::HostArguments;
 pub(crate) use plane::Plane;
 
 /// The subcommands of `weir policy`.
