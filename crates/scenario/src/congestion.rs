@@ -1,16 +1,18 @@
-//! The key `congestion`: the name of a registered algorithm or of a plug-in, and its parameters.
+//! The key `congestion`: the name of a registered algorithm, or a plug-in, and its parameters.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 use weir_congestion::AlgorithmSpec;
+use weir_plugin::WasmPlugin;
 
-use crate::document::{Cursor, Reported, Table, Value};
+use crate::document::{Cursor, Entry, Reported, Table, Value};
 use crate::error::{ProblemKind, list};
 use crate::schema::Accepts;
 
-pub(crate) const ACCEPTS: Accepts =
-    Accepts::Other("a name such as \"dctcp\", or a table such as { name = \"dctcp\", g = 0.0625 }");
+pub(crate) const ACCEPTS: Accepts = Accepts::Other(
+    "a name such as \"dctcp\", or a table such as { name = \"dctcp\", g = 0.0625 }, or a plug-in: { plugin = \"FILE\" }",
+);
 
 /// Reads an algorithm. Each wrong parameter is reported at its own position.
 pub(crate) fn read(at: &Cursor<'_>) -> Result<AlgorithmSpec, Reported> {
@@ -21,12 +23,16 @@ pub(crate) fn read(at: &Cursor<'_>) -> Result<AlgorithmSpec, Reported> {
             None => parse(at, value(&at.node.value)),
         };
     };
+    if let Some(file) = table.get("plugin") {
+        return read_plugin(at, table, &at.child("plugin", file));
+    }
     let mut whole = toml::Table::new();
     let name = table.get("name").map(|node| at.child("name", node));
     if let Some(name) = &name {
         let text = name.text("the name of an algorithm")?;
         if let Some(plugin) = at.problems.plugin(text) {
-            return with_limits(at, table, AlgorithmSpec::of_plugin(Arc::clone(plugin)));
+            let others = table.entries.iter().filter(|entry| entry.key != "name");
+            return with_limits(at, others, AlgorithmSpec::of_plugin(Arc::clone(plugin)));
         }
         whole.insert("name".to_owned(), value(&name.node.value));
         parse(name, toml::Value::Table(whole.clone()))?;
@@ -90,13 +96,68 @@ pub(crate) fn read_changes(
     }
 }
 
-/// Sets `max_window` and `max_rate` of a plug-in, which has no other parameters.
-fn with_limits(
+/// Reads a WebAssembly module, whose path is relative to the scenario file, with the values of its parameters.
+fn read_plugin(
     at: &Cursor<'_>,
     table: &Table,
+    file: &Cursor<'_>,
+) -> Result<AlgorithmSpec, Reported> {
+    if let Some(name) = table.get("name") {
+        let remedy = "write one of them";
+        return Err(at
+            .child("name", name)
+            .conflict("`plugin` and `name`", remedy));
+    }
+    let path = file.text("the file of a WebAssembly module")?;
+    let digest = table.get("sha256").map(|node| at.child("sha256", node));
+    let digest = digest.map(|digest| digest.text("the SHA-256 digest of the file, in hexadecimal"));
+    let digest = digest.transpose()?;
+    let mut parameters = Vec::new();
+    for entry in own_parameters(table) {
+        let value = match entry.node.value {
+            Value::Integer(value) => value as f64,
+            Value::Float(value) => value,
+            _ => {
+                let message = format!(
+                    "a plug-in's parameter is a number, not {}",
+                    entry.node.value.describe()
+                );
+                let at = at.child(&entry.key, &entry.node);
+                return Err(at.problem(ProblemKind::Congestion { message }));
+            }
+        };
+        parameters.push((entry.key.clone(), value));
+    }
+    let found = file.problems.path_of(path);
+    let plugin = WasmPlugin::load(&found, path, parameters, digest).map_err(|error| {
+        file.problem(ProblemKind::Congestion {
+            message: error.to_string(),
+        })
+    })?;
+    let limits = table
+        .entries
+        .iter()
+        .filter(|entry| LIMITS.contains(&&entry.key[..]));
+    with_limits(at, limits, AlgorithmSpec::of_plugin(Arc::new(plugin)))
+}
+
+/// Keys of a plug-in that are not its own parameters.
+const PLUGIN_KEYS: [&str; 2] = ["plugin", "sha256"];
+const LIMITS: [&str; 2] = ["max_window", "max_rate"];
+
+fn own_parameters(table: &Table) -> impl Iterator<Item = &Entry> {
+    let entries = table.entries.iter();
+    entries
+        .filter(|entry| !PLUGIN_KEYS.contains(&&entry.key[..]) && !LIMITS.contains(&&entry.key[..]))
+}
+
+/// Sets parameters that every algorithm has: `max_window` and `max_rate`.
+fn with_limits<'t>(
+    at: &Cursor<'_>,
+    entries: impl Iterator<Item = &'t Entry>,
     mut spec: AlgorithmSpec,
 ) -> Result<AlgorithmSpec, Reported> {
-    for entry in table.entries.iter().filter(|entry| entry.key != "name") {
+    for entry in entries {
         let at = at.child(&entry.key, &entry.node);
         let set = spec.with_text(&entry.key, &entry.node.to_string());
         spec = set.map_err(|error| {

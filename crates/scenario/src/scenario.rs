@@ -1,5 +1,6 @@
 //! A checked and expanded experiment.
 
+use weir_congestion::AlgorithmSpec;
 use weir_units::Duration;
 
 use crate::{Change, Fault, Group, LiveOptions, Measurements, SedOptions, Topology};
@@ -42,5 +43,20 @@ impl Scenario {
     /// Returns the group called `name`.
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// Returns the congestion controls of all groups, and of the rules of all switches, each with the name of the group
+    /// or of the switch.
+    pub fn congestion(&self) -> impl Iterator<Item = (&str, &AlgorithmSpec)> {
+        let groups = self.groups.iter().filter_map(|group| {
+            let spec = group.transport.congestion()?;
+            Some((&group.name[..], spec))
+        });
+        let switches = self.topology.switches.iter().flat_map(|switch| {
+            let rules = switch.tcon.iter();
+            let controls = rules.filter_map(|rule| rule.control.as_ref());
+            controls.map(|control| (&switch.name[..], &control.congestion))
+        });
+        groups.chain(switches)
     }
 }

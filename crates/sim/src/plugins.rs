@@ -1,15 +1,17 @@
 //! Failures of plug-ins' controllers.
 
-use weir_congestion::{AlgorithmSpec, PluginFailure};
+use weir_congestion::PluginFailure;
 use weir_network::{RngStream, Seeds};
-use weir_scenario::{Scenario, Transport};
+use weir_scenario::Scenario;
 
 use crate::error::ControllerFailure;
 use crate::flows::{Flow, FlowTable};
 
 /// Whether a scenario has plug-ins.
 pub(crate) fn has_any(scenario: &Scenario) -> bool {
-    users(scenario).any(|(_, spec)| spec.plugin().is_some())
+    scenario
+        .congestion()
+        .any(|(_, spec)| spec.plugin().is_some())
 }
 
 /// Returns the first failure of a plug-in, if one has failed.
@@ -18,7 +20,7 @@ pub(crate) fn failure(
     seeds: Seeds,
     flows: &FlowTable,
 ) -> Option<ControllerFailure> {
-    let mut failed = users(scenario).filter_map(|(user, spec)| {
+    let mut failed = scenario.congestion().filter_map(|(user, spec)| {
         let plugin = spec.plugin()?;
         Some((user, plugin, plugin.failure()?))
     });
@@ -27,33 +29,11 @@ pub(crate) fn failure(
     let group = flow.and_then(|flow| scenario.groups.get(flow.group as usize));
     Some(ControllerFailure {
         plugin: plugin.reference().to_string(),
-        user: group.map_or(user, |group| &group.name).clone(),
+        user: group.map_or(user, |group| &group.name[..]).to_owned(),
         flow: flow.map(|flow| flow.index),
         at: failure.at,
         message: failure.message.clone(),
     })
-}
-
-/// Returns the congestion controls of a scenario's groups and switches, with their names.
-fn users(scenario: &Scenario) -> impl Iterator<Item = (&String, &AlgorithmSpec)> {
-    let groups = scenario.groups.iter();
-    let of_groups = groups.filter_map(|group| Some((&group.name, congestion(&group.transport)?)));
-    let switches = scenario.topology.switches.iter();
-    let of_switches = switches.flat_map(|switch| {
-        let controls = switch.tcon.iter().filter_map(|rule| rule.control.as_ref());
-        controls.map(|control| (&switch.name, &control.congestion))
-    });
-    of_groups.chain(of_switches)
-}
-
-fn congestion(transport: &Transport) -> Option<&AlgorithmSpec> {
-    match transport {
-        Transport::Tcp { congestion, .. }
-        | Transport::Tls { congestion, .. }
-        | Transport::Quic { congestion, .. }
-        | Transport::Dcudp { congestion, .. } => Some(congestion),
-        Transport::Udp { .. } => None,
-    }
 }
 
 /// Returns the flow whose controller failed, if it is open, over TCP.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `simulator` | the crates that every run uses, the registry's crates below them, and what makes rows of results |
 //! | `congestion/NAME` | the modules of an algorithm, and those of the algorithms that it is built from |
-//! | `dcudp`, `quic`, `sed`, `tcon` | crates that a run uses if its scenario says so, and the registry's crates below them |
+//! | `dcudp`, `plugin`, `quic`, `sed`, `tcon` | crates that a run uses if its scenario says so, and the registry's crates below them |
 //!
 //! An algorithm is built from another one if its code names the other's module. Code outside of the algorithms'
 //! modules may name them in [`DISPATCHERS`] only; a module that other code names counts as part of the simulator.
@@ -36,7 +36,7 @@ const EVERY_RUN: [&str; 12] = [
 ];
 
 /// Crates of which a run uses nothing unless its scenario says so.
-const SOME_RUNS: [&str; 4] = ["dcudp", "quic", "sed", "tcon"];
+const SOME_RUNS: [&str; 5] = ["dcudp", "plugin", "quic", "sed", "tcon"];
 
 /// What makes rows of results, in this crate.
 const ROWS: [&str; 3] = [

@@ -36,11 +36,14 @@ impl Code {
             Transport::Quic { .. } => "quic",
             Transport::Dcudp { .. } => "dcudp",
         });
+        let mut congestion = scenario.congestion();
+        let has_plugin = congestion.any(|(_, spec)| spec.plugin().is_some());
         let mut switches = scenario.topology.switches.iter();
         let has_tcon = switches.any(|switch| !switch.tcon.is_empty());
         let elements = [
             has_tcon.then_some("tcon"),
             scenario.sed.as_ref().map(|_| "sed"),
+            has_plugin.then_some("plugin"),
         ];
         let others = transports.chain(elements.into_iter().flatten());
         self.version(algorithms.map(|part| &part[..]).chain(others))

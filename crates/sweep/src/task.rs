@@ -45,6 +45,11 @@ pub enum TaskError {
         "`keep = [\"flows\"]` is for runs on this machine: remove it, or use weir sweep --shard"
     )]
     KeepsFlows,
+    /// The scenario has a plug-in, whose file a task does not contain.
+    #[error(
+        "congestion control `{0}` is a file, which only runs on this machine have: use weir sweep --shard"
+    )]
+    HasPlugin(String),
     /// The scenario cannot be serialized.
     #[error("the scenario cannot be written down: {0}")]
     Write(#[from] toml::ser::Error),
@@ -57,10 +62,17 @@ impl Task {
     /// Creates a task for a run of this sweep.
     ///
     /// # Errors
-    /// The sweep keeps flows; the scenario cannot be serialized.
+    /// The sweep keeps flows; the scenario has a plug-in, or cannot be serialized.
     pub fn of(sweep: &Sweep, planned: &PlannedRun) -> Result<Self, TaskError> {
         if sweep.keeps_flows() {
             return Err(TaskError::KeepsFlows);
+        }
+        if let Ok(scenario) = &planned.scenario
+            && let Some((_, spec)) = scenario
+                .congestion()
+                .find(|(_, spec)| spec.plugin().is_some())
+        {
+            return Err(TaskError::HasPlugin(spec.to_string()));
         }
         Ok(Self {
             code: planned.code.clone(),

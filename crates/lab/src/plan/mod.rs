@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use weir_congestion::AlgorithmSpec;
 use weir_scenario::{
     ChangedSettings, FaultKind, HostIndex, Node, PortIndex, Scenario, Topology, Workload,
 };
@@ -82,7 +83,19 @@ pub struct Neighbour {
 
 /// Checks that all parts of a scenario can run live.
 fn check_parts(scenario: &Scenario) -> Result<(), PlanError> {
+    let is_plugin = |spec: &AlgorithmSpec| spec.plugin().is_some();
+    for switch in &scenario.topology.switches {
+        let mut controls = switch.tcon.iter().filter_map(|rule| rule.control.as_ref());
+        if controls.any(|control| is_plugin(&control.congestion)) {
+            let key = format!("switches.{}.tcon", switch.name);
+            return Err(PlanError::OnlySimulated { key });
+        }
+    }
     for group in &scenario.groups {
+        if group.transport.congestion().is_some_and(is_plugin) {
+            let key = format!("groups.{}.congestion", group.name);
+            return Err(PlanError::OnlySimulated { key });
+        }
         // The controller identifies flows by their servers' ports. Random sizes cannot be identified.
         let is_random = matches!(group.workload, Workload::Poisson { .. });
         if let Workload::Trace { .. } = group.workload {

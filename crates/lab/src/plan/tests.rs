@@ -177,6 +177,19 @@ fn ipv6_duplicate_address_detection_is_off() {
 }
 
 #[test]
+fn plug_ins_are_refused() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/aimd.wat");
+    let setting = format!("groups.cubic.congestion={{ plugin = \"{file}\" }}");
+    let settings = [setting.parse().unwrap()];
+    let loaded = Scenario::parse("test.toml", DUMBBELL, &settings).unwrap();
+    let error = Plan::new(&loaded.scenario).unwrap_err();
+    let expected = PlanError::OnlySimulated {
+        key: "groups.cubic.congestion".to_owned(),
+    };
+    assert_eq!(error, expected);
+}
+
+#[test]
 fn settings_only_of_the_simulation_are_refused() {
     let poisson = "groups.cubic.workload={ kind = \"poisson\", load = 0.5, of = \"bottleneck\", distribution = [[\"1KB\", 1.0]] }";
     let settings = ["sed.rtt=100us", poisson, "groups.cubic.deadline=1s"];

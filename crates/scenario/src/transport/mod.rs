@@ -72,6 +72,19 @@ pub enum Transport {
     },
 }
 
+impl Transport {
+    /// Returns its congestion control, if it has one.
+    pub fn congestion(&self) -> Option<&AlgorithmSpec> {
+        match self {
+            Self::Tcp { congestion, .. }
+            | Self::Tls { congestion, .. }
+            | Self::Quic { congestion, .. }
+            | Self::Dcudp { congestion, .. } => Some(congestion),
+            Self::Udp { .. } => None,
+        }
+    }
+}
+
 /// Options of both ends of a TCP connection. Defaults are Linux's, except where the key reference
 /// says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
