@@ -3,6 +3,8 @@
 use clap::Args;
 use tokio::runtime::Runtime;
 use weir_control::{FleetClient, FleetClientError, policy_v1 as v1};
+use weir_policy::Policy;
+use weir_scenario::parse_policy;
 
 use crate::failure::Failure;
 use crate::sed::{CertificateArguments, controller_address};
@@ -54,6 +56,14 @@ impl Asking {
     pub(crate) fn version(&self, version: Option<u64>) -> Result<v1::Version, Failure> {
         self.ask(|client| async move { client.get(v1::GetRequest { version }).await })
     }
+}
+
+/// Reads the rules of a version; the empty policy has none.
+pub(crate) fn rules(version: &v1::Version) -> Result<Policy, Failure> {
+    if version.text.is_empty() {
+        return Ok(Policy::default());
+    }
+    parse_policy(&named(version.number), &version.text).map_err(Failure::of)
 }
 
 /// Names a version, of which 0 is the empty policy.

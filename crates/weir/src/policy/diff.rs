@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use weir_policy::{Policy, PolicyRule, RuleChange};
-use weir_scenario::{load_policy, parse_policy};
+use weir_scenario::load_policy;
 
 use super::check::described;
-use super::controllers::{ControllerArguments, named};
+use super::controllers::{ControllerArguments, named, rules};
 use crate::failure::Failure;
 use crate::output;
 
@@ -43,9 +43,7 @@ impl Diff {
         let controllers = self.controllers.open()?;
         let version = |number: Option<u64>| {
             let version = controllers.version(number)?;
-            let name = named(version.number);
-            let policy = parse_policy(&name, &version.text).map_err(Failure::of)?;
-            Ok::<_, Failure>((name, policy))
+            Ok::<_, Failure>((named(version.number), rules(&version)?))
         };
         let (old_name, old) = version(self.from)?;
         let (new_name, new) = match (&self.file, self.to) {

@@ -7,9 +7,9 @@ use tempfile::TempDir;
 use weir_control::policy_v1 as v1;
 use weir_policy::{Comparison as Side, Policy};
 use weir_results::{Comparison, Ratio, ValuePair};
-use weir_scenario::{Document, parse_policy};
+use weir_scenario::Document;
 
-use super::controllers::named;
+use super::controllers::{named, rules};
 use crate::failure::Failure;
 use crate::run;
 
@@ -77,7 +77,7 @@ impl Simulated {
         out: Option<&Path>,
     ) -> Result<Self, Failure> {
         let name = named(before.number);
-        let old = parse_policy(&name, &before.text).map_err(Failure::of)?;
+        let old = rules(before)?;
         let (directory, temporary) = match out {
             Some(directory) => (directory.to_owned(), None),
             None => {
