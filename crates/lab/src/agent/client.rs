@@ -144,7 +144,7 @@ impl<T: Transport> Client<'_, T> {
         arrivals: Arrivals,
     ) -> Result<(), FlowFailure> {
         let start = self.clock.now();
-        let mut ticks = PacketSchedule::new(start, (rate, packet, arrivals), &self.order);
+        let mut ticks = PacketSchedule::new(start, (rate, packet, arrivals), self.order);
         let mut link = self.dialer()?.dial(self.meter).await?;
         link.open_one_way().await?;
         let write = self.order.write_size.bytes();

@@ -1,10 +1,9 @@
 //! The settings in force at a time.
 
-use weir_congestion::AlgorithmSpec;
 use weir_units::Time;
 
 use super::{Change, ChangedSettings, Misfit};
-use crate::{Group, Port, PortIndex, Scenario, Switch, SwitchIndex, Topology, Transport, Workload};
+use crate::{Group, Port, PortIndex, Scenario, Switch, SwitchIndex, Topology, Workload};
 
 /// The changes of a run that are to come, and the settings as those before have left them.
 #[derive(Clone, Debug)]
@@ -118,29 +117,5 @@ impl Scenario {
             factors.push((at, rate(schedule.group(group)) / first));
         }
         factors
-    }
-}
-
-impl Transport {
-    /// Returns the congestion control, if there is one.
-    pub fn congestion(&self) -> Option<&AlgorithmSpec> {
-        match self {
-            Self::Tcp { congestion, .. }
-            | Self::Tls { congestion, .. }
-            | Self::Quic { congestion, .. }
-            | Self::Dcudp { congestion, .. } => Some(congestion),
-            Self::Udp { .. } => None,
-        }
-    }
-
-    /// Returns the congestion control, if there is one.
-    pub(super) fn congestion_mut(&mut self) -> Option<&mut AlgorithmSpec> {
-        match self {
-            Self::Tcp { congestion, .. }
-            | Self::Tls { congestion, .. }
-            | Self::Quic { congestion, .. }
-            | Self::Dcudp { congestion, .. } => Some(congestion),
-            Self::Udp { .. } => None,
-        }
     }
 }

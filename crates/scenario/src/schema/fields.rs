@@ -50,7 +50,8 @@ impl<'a> Fields<'a> {
             let at = at.child(&entry.key, &entry.node);
             at.problem(ProblemKind::Fixed { accepted })
         });
-        match reported.last() {
+        // Each one is reported.
+        match reported.reduce(|_, later| later) {
             Some(reported) => Err(reported),
             None => Self::open(at, section),
         }

@@ -80,7 +80,7 @@ fn a_smaller_buffer_drops_what_comes_and_keeps_what_waits() {
     );
     // A thousand packets wait at 12 ms. Of these, 200 may stay: nothing is admitted until 800 are sent,
     // 9.6 ms later.
-    let port = |time: u64| until(&text, micros(time)).ports["bottleneck"].clone();
+    let port = |time: u64| until(&text, micros(time)).ports["bottleneck"];
     let (before, after) = (port(12_000), port(19_000));
     assert_eq!(before.drops.total(), 0);
     let arrivals = 7_000 / 6;
