@@ -245,7 +245,7 @@ fn parameters(at: &Cursor<'_>, group: &Group) -> Result<Vec<(&'static str, Value
     let values = congestion::read_changes(at, spec)?;
     if values.is_empty() {
         let known = spec.adjustable();
-        return Err(at.wrong_kind(format!("a table with {}", list(known.into_iter()))));
+        return Err(nothing_set(at, list(known.into_iter())));
     }
     Ok(values)
 }
@@ -256,8 +256,11 @@ fn check_set(fields: &Fields<'_>) -> Result<(), Reported> {
     if names.clone().any(|name| fields.has(name)) {
         return Ok(());
     }
-    let expected = format!("a table with {}", list(names));
-    Err(fields.at.wrong_kind(expected))
+    Err(nothing_set(fields.at, list(names)))
+}
+
+fn nothing_set(at: &Cursor<'_>, accepted: String) -> Reported {
+    at.conflict("nothing is set", format!("write one of {accepted}"))
 }
 
 fn read_switches(at: &Cursor<'_>, topology: &Topology) -> Result<Vec<SwitchIndex>, Reported> {
