@@ -110,7 +110,9 @@ impl Sweep {
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let (journal, rows, stale) =
             Journal::open(directory, shard, &planned, self.resume).map_err(Failure::of)?;
-        print_beginning(&planned, &rows, stale);
+        let is_done = |run: &&PlannedRun| sweep.is_done(journal.directory(), &rows, run);
+        let done = planned.iter().filter(is_done).count();
+        print_beginning(planned.len(), done, rows.len() - done, stale);
 
         let stop = Stop::on_signals()?;
         let rows = self.run_missing(&sweep, &planned, (&journal, rows), &stop)?;
@@ -223,9 +225,13 @@ fn draw(python: &Path, directory: &Path, report: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_beginning(planned: &[PlannedRun], rows: &Rows, stale: StaleRows) {
-    if !rows.is_empty() {
-        eprintln!("{} of {} runs are there already", rows.len(), planned.len());
+/// Says what there is of the planned runs: those that are done, and those that have a row without its kept flows.
+fn print_beginning(planned: usize, done: usize, lost: usize, stale: StaleRows) {
+    if done > 0 {
+        eprintln!("{done} of {planned} runs are there already");
+    }
+    if lost > 0 {
+        eprintln!("{lost} of {planned} runs have lost the file with their flows, and run again");
     }
     if stale.rows > 0 {
         eprintln!(

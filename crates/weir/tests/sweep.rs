@@ -339,3 +339,27 @@ fn mistakes_are_reported_with_their_line() {
         assert!(!folder.path().join("out").exists(), "{to}");
     }
 }
+
+#[test]
+fn runs_that_have_lost_their_flows_are_said_to_run_again() {
+    let folder = folder(&format!("keep = [\"flows\"]{SWEEP}"));
+    let path = folder.path();
+    sweep(path, &["--out", "out"]).ok();
+    let again = sweep(path, &["--out", "out", "--resume"]);
+    again.ok();
+    assert!(
+        again.stderr.contains("16 of 16 runs are there already"),
+        "{}",
+        again.stderr
+    );
+    let kept = fs::read_dir(path.join("out/flows")).unwrap().next();
+    fs::remove_file(kept.unwrap().unwrap().path()).unwrap();
+    let lost = sweep(path, &["--out", "out", "--resume"]);
+    lost.ok();
+    for part in [
+        "15 of 16 runs are there already",
+        "1 of 16 runs have lost the file with their flows, and run again",
+    ] {
+        assert!(lost.stderr.contains(part), "{part}: {}", lost.stderr);
+    }
+}

@@ -84,7 +84,7 @@ struct SwitchSettings {
 #[derive(Keys)]
 #[keys(
     title = "[[changes]] set, of groups",
-    doc = "New values of groups, of one of both or of both.",
+    doc = "New values of groups, at least one of these.",
     declares
 )]
 #[allow(dead_code, reason = "it declares keys alone")]
