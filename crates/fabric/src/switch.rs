@@ -205,6 +205,11 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.ports.routes().ports_to(destination)
     }
 
+    /// Whether the choice of a packet's port depends on the packets before it: they must arrive in order.
+    pub fn has_flowlets(&self) -> bool {
+        self.ports.routes().has_flowlets()
+    }
+
     /// Whether the queues share a buffer.
     pub fn has_shared_buffer(&self) -> bool {
         self.ports.has_shared_buffer()

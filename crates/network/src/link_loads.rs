@@ -9,7 +9,7 @@ use weir_scenario::{
 };
 use weir_units::{ByteSize, Duration, Time};
 
-/// The loads of the classes of links of a scenario whose flows arrive at random.
+/// The loads of the classes of links of a scenario whose flows arrive at random or from a trace.
 #[derive(Debug)]
 pub struct LinkLoads {
     mtu: ByteSize,
@@ -67,13 +67,14 @@ impl MeasuredTime {
 }
 
 impl LinkLoads {
-    /// Returns the loads of a scenario before its start; `None` if no flows arrive at random.
+    /// Returns the loads of a scenario before its start; `None` if no flows arrive so.
     pub fn new(scenario: &Scenario, routes: &Routes) -> Option<Self> {
         if !scenario.has_arrivals() {
             return None;
         }
         let topology = &scenario.topology;
         let crossings = scenario.crossings(routes);
+        let end = Time::ZERO + scenario.duration;
         let mut classes_of = vec![Vec::new(); topology.ports.len()];
         let mut classes = Vec::new();
         for class in scenario.reported_link_classes() {
@@ -82,7 +83,7 @@ impl LinkLoads {
             }
             let groups = scenario.groups.iter().zip(&crossings);
             let expected = groups
-                .map(|(group, crossings)| group.expected_load(&class, topology, crossings))
+                .map(|(group, crossings)| group.expected_load(&class, topology, crossings, end))
                 .collect();
             classes.push(ClassLoad {
                 class,

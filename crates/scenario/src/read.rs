@@ -159,7 +159,13 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
         topology,
         groups: groups.as_deref().ok(),
     };
-    let faults = read_faults(&file, FaultTargets { topology, duration }, watched.groups);
+    let seed = heading.seed;
+    let run = FaultTargets {
+        topology,
+        duration,
+        seed,
+    };
+    let faults = read_faults(&file, run, watched.groups);
     let measurements = file.table("measurements", |at| Measurements::read(at, watched));
     let sed = file.at("sed").map(|at| SedOptions::read(&at, ()));
     let live = file.table("live", |at| LiveOptions::read(at, ()));

@@ -89,6 +89,8 @@ struct WrittenSwitch<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     load_balancing: Option<LoadBalancing>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    flowlet_gap: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     shared_buffer: Option<SharedBuffer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tcon: Vec<WrittenRule<'s>>,
@@ -100,6 +102,7 @@ impl<'s> WrittenSwitch<'s> {
         Self {
             load_balancing: Some(switch.load_balancing)
                 .filter(|by| *by != LoadBalancing::default()),
+            flowlet_gap: switch.flowlet_gap,
             shared_buffer: switch.shared_buffer,
             tcon: rules.map(|rule| WrittenRule::of(rule, topology)).collect(),
         }

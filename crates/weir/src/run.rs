@@ -191,14 +191,18 @@ impl Run {
         let summaries = summaries?;
         let all = summaries.len();
         let summaries: Vec<Summary> = summaries.into_iter().flatten().collect();
+        let repetitions = Repetitions::of(&summaries.iter().collect::<Vec<_>>());
         if let Some(directory) = &self.out {
+            if let Some(repetitions) = &repetitions {
+                seeds::write(directory, repetitions)?;
+            }
             eprintln!(
-                "written to {}: a directory for each of {} seeds",
+                "written to {}: a directory for each of {} seeds, report.html and repetitions.json with means and \
+                 intervals",
                 directory.display(),
                 summaries.len()
             );
         }
-        let repetitions = Repetitions::of(&summaries.iter().collect::<Vec<_>>());
         if let Some(repetitions) = &repetitions {
             if self.json {
                 output::print(&repetitions.to_json().map_err(Failure::of)?)?;

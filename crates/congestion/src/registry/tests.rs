@@ -293,3 +293,18 @@ fn values_are_changed_within_their_range() {
     assert!(spec.with_changed(&[("g", Value::Float(2.0))]).is_err());
     assert!(spec.with_changed(&[("beta", Value::Float(0.1))]).is_err());
 }
+
+#[test]
+fn the_documentation_lists_the_parameters_that_change() {
+    let page = include_str!("../../../../docs/algorithms.md");
+    for algorithm in algorithms() {
+        let names = AlgorithmSpec::of(algorithm).adjustable();
+        // The caps of all algorithms come last.
+        let own = names[..names.len() - 2]
+            .iter()
+            .map(|name| format!("`{name}`"));
+        let own = own.collect::<Vec<_>>().join(", ");
+        let row = format!("| `{}`, changing | {own} |", algorithm.name);
+        assert!(page.lines().any(|line| line == row), "{row}");
+    }
+}

@@ -57,6 +57,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             };
             let load_balancing = match topology.switch(index).load_balancing {
                 LoadBalancing::Flow => fabric::LoadBalancing::Flow,
+                LoadBalancing::Flowlet => fabric::LoadBalancing::Flowlet {
+                    gap: topology.switch(index).flowlet_gap.unwrap_or_default(),
+                },
                 LoadBalancing::Packet => fabric::LoadBalancing::Packet,
             };
             let mut table = fabric::Routes::new().with_load_balancing(load_balancing);

@@ -84,7 +84,7 @@ struct SwitchSettings {
 #[derive(Keys)]
 #[keys(
     title = "[[changes]] set, of groups",
-    doc = "New values of groups, of one of both or of both.",
+    doc = "New values of groups, at least one of these.",
     declares
 )]
 #[allow(dead_code, reason = "it declares keys alone")]
@@ -256,7 +256,7 @@ fn check_set(fields: &Fields<'_>) -> Result<(), Reported> {
     if names.clone().any(|name| fields.has(name)) {
         return Ok(());
     }
-    Err(nothing_set(fields.at, list(names)))
+    Err(nothing_set(&fields.at, list(names)))
 }
 
 fn nothing_set(at: &Cursor<'_>, accepted: String) -> Reported {

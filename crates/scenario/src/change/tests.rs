@@ -271,3 +271,12 @@ fn a_change_has_one_target_and_a_time_of_its_own() {
     let error = parse("[[changes]]\nat = '1ms'\nports = '*'\n").unwrap_err();
     assert!(error.contains("changes.0.set: missing"), "{error}");
 }
+
+#[test]
+fn a_load_that_becomes_too_high_is_warned_of() {
+    let change = "[[changes]]\nat = '20ms'\ngroups = 'web'\nset.workload.load = LOAD\n";
+    let warnings = |load| parse(&change.replace("LOAD", load)).unwrap().warnings();
+    assert_eq!(warnings("0.3"), []);
+    let warning = warnings("2.5")[0].to_string();
+    assert!(warning.starts_with("groups: flows offer"), "{warning}");
+}
