@@ -56,7 +56,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-copy bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed fuzz deny lines
+.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-copy bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed bench-controller fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,7 @@ skipped:
 	@command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (make setup)"
 	@command -v prometheus >/dev/null && command -v promtool >/dev/null || \
 		echo "SKIPPED: promtool on the metrics, Prometheus on the dashboard: no prometheus (make setup)"
+	@command -v etcd >/dev/null || echo "SKIPPED: controllers that share an etcd: no etcd-server (make setup)"
 	@$(HAS_PYTHON) || \
 		echo "SKIPPED: the Python package, HTTP/3 with aioquic: no Python 3.10 with venv (apt-get install python3-venv)"
 	@$(HAS_GO) || echo "SKIPPED: HTTP/3 and gRPC with quic-go and connect-go: no Go 1.24 (make setup; Debian 12 has none)"
@@ -107,7 +108,7 @@ setup: ## install optional tools for the tests and kernel DCTCP (Debian, Ubuntu;
 	@# apt-get refuses to work after an interrupted installation; finish it first.
 	-DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a </dev/null
 	apt-get update -q
-	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark prometheus python3-venv
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark prometheus etcd-server python3-venv
 	$(HAS_GO) || DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends golang-go
 
 stacks: ## only the interoperability tests with quinn, quiche, s2n-quic and Wireshark (a long build)
@@ -238,6 +239,9 @@ bench-sed: ## missed deadlines with and without SED, live (root; nginx, curl, ip
 	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@$(CARGO) build $(CARGO_FLAGS) --features weir-enforce/bpf --release -p weir-enforce --example dctcp
 	@RUNS="$(RUNS)" MIXES="$(MIXES)" $(PYTHON) bench/sed.py target/release/weir target/release/examples/dctcp
+
+bench-controller: ## a version for 10,000 hosts on loopback: times, memory, and kills during a push; HOSTS=10000 PROCESSES=4 (a minute and a build)
+	@HOSTS="$(HOSTS)" PROCESSES="$(PROCESSES)" $(CARGO) bench $(CARGO_FLAGS) -q -p weir-control --bench fleet
 
 deb: ## build the Debian package into target/debian; DEB_PROFILE=dev builds faster (clang, libelf-dev, dpkg-dev)
 	@test -n "$(BPF_FEATURES)" || { echo "make deb needs: apt-get install $(BPF_NEEDS)"; exit 1; }

@@ -1,9 +1,10 @@
 """The part `cgroup` of enforce.py: nginx and wrk, responses of 1 KB, with and without `weir enforce --cgroup`.
 
 nginx is in a control group of its own. Both cases end up with one algorithm (see `ALGORITHM`): without weir it is the
-namespace's own; with weir that is Reno, and a rule sets it, an initial window and a highest pacing rate in each socket.
-A round measures both, in an order of its own. Then the kernel counts the time that the programs take per connection
-(kernel.bpf_stats_enabled).
+namespace's own; with weir that is Reno, and a rule sets it and an initial window in each socket. In a third case the
+rule sets a highest rate too, beyond what the link carries: then the kernel paces each connection by timers, which takes
+time of its own. A round measures all three, in an order of its own. Then the kernel counts the time that the programs
+take per connection (kernel.bpf_stats_enabled).
 """
 
 import contextlib
@@ -27,8 +28,9 @@ def allowed():
 ALGORITHM = allowed()
 RULES = (
     "[[rules]]\nfrom_port = 80\n"
-    f'congestion = {{ name = "{ALGORITHM}", initial_window = 10, max_rate = "30Gbps" }}\n'
+    f'congestion = {{ name = "{ALGORITHM}", initial_window = 10 }}\n'
 )
+PACED = RULES.replace("= 10 }", '= 10, max_rate = "30Gbps" }')
 SWITCH = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
@@ -69,8 +71,8 @@ def by_policy(weir, spaces, group, policy):
 
 
 @contextlib.contextmanager
-def enforced(weir, spaces, group):
-    with default(spaces, "reno"), by_policy(weir, spaces, group, RULES):
+def enforced(weir, spaces, group, policy):
+    with default(spaces, "reno"), by_policy(weir, spaces, group, policy):
         yield
 
 
@@ -116,10 +118,12 @@ def sockets(weir):
         with small_requests.nginx(spaces, folder, group):
             cases = {
                 "without": partial(default, spaces, ALGORITHM),
-                ALGORITHM: partial(enforced, weir, spaces, group),
+                ALGORITHM: partial(enforced, weir, spaces, group, RULES),
+                "paced": partial(enforced, weir, spaces, group, PACED),
             }
             small_requests.compare(spaces, cases)
             cost(weir, spaces, group, RULES, "1 rule")
+            cost(weir, spaces, group, PACED, "1 rule with `max_rate`")
             cost(weir, spaces, group, rules(100), "the last of 100 rules")
             owner = RULES + 'user = "root"\n'
             cost(weir, spaces, group, owner, "1 rule with `user`")

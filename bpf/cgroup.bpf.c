@@ -64,6 +64,12 @@ static __always_inline void set_callbacks(void *context, const struct tcp_sock *
 	set_number(context, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, is_measured ? flags | STATE_FLAG : flags);
 }
 
+// Returns whether a socket of a rule is measured at most.
+static __always_inline int is_left_alone(const struct rule *rule, const struct flow *flow)
+{
+	return rule->passes || is_control(rule, flow);
+}
+
 // Keeps that a socket belongs to a rule, and sets what the rule says. `overridden` are the options of
 // which its application had the last word before.
 static __always_inline void treat(void *context, struct tcp_sock *tcp, const struct rule *rule,
@@ -76,7 +82,7 @@ static __always_inline void treat(void *context, struct tcp_sock *tcp, const str
 	if (!counts)
 		return;
 	counts->matched++;
-	if (rule->passes)
+	if (rule->passes && !rule->measures)
 		return;
 	treatment = bpf_sk_storage_get(&sockets, tcp, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!treatment) {
@@ -85,7 +91,7 @@ static __always_inline void treat(void *context, struct tcp_sock *tcp, const str
 	}
 	treatment->slot = slot;
 	treatment->overridden = overridden;
-	treatment->is_control = is_control(rule, flow);
+	treatment->is_control = is_left_alone(rule, flow);
 	if (!treatment->is_control && !constants.is_dry_run)
 		apply(context, tcp, rule, flow, treatment, counts, is_new);
 	if (rule->measures) {
@@ -274,8 +280,8 @@ int reconcile(struct bpf_iter__tcp *context)
 	rule = find_rule(set, &flow, tcp);
 	treatment = bpf_sk_storage_get(&sockets, tcp, 0, 0);
 	if (treatment) {
-		if (rule && !rule->passes && treatment->slot == rule->slot &&
-		    treatment->is_control == (__u32)is_control(rule, &flow))
+		if (rule && (!rule->passes || rule->measures) && treatment->slot == rule->slot &&
+		    treatment->is_control == (__u32)is_left_alone(rule, &flow))
 			return 0;
 		overridden = treatment->overridden;
 		forget(tcp, treatment, tcp);

@@ -2,9 +2,17 @@
 
 use std::error::Error;
 
+/// What this crate serves or uses.
+const FILES: [&str; 4] = [
+    "weir/sed/v1/sed.proto",
+    "weir/policy/v1/policy.proto",
+    "etcd/etcd.proto",
+    "etcd/election.proto",
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=../../proto");
-    let files = protox::compile(["weir/sed/v1/sed.proto"], ["../../proto"])?;
+    let files = protox::compile(FILES, ["../../proto"])?;
     tonic_prost_build::configure().compile_fds(files)?;
     Ok(())
 }

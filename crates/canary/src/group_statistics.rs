@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::connections::Connections;
-use crate::histogram::Histogram;
 use crate::segments::SegmentCounts;
-use crate::{ConnectionRecord, ConnectionState, Summary};
+use crate::snapshot::Values;
+use crate::{ConnectionRecord, ConnectionState, Snapshot, Summary};
 
 /// Connections that deliver at most so much are short: their durations are compared.
 pub const SHORT: ByteSize = ByteSize::from_bytes(100_000);
-
-/// A nanosecond, in seconds.
-const NANOSECOND: f64 = 1e-9;
 
 /// The statistics of a group, in memory that does not grow with the number of connections or with time.
 #[derive(Debug)]
@@ -32,45 +29,6 @@ struct Period {
     delivered: ByteSize,
     completed: u64,
     values: Values,
-}
-
-/// The distributions of what each connection has one value of.
-#[derive(Clone, Debug, Default)]
-struct Values {
-    rtt: Histogram,
-    rtt_min: Histogram,
-    delivery_rate: Histogram,
-    completion: Histogram,
-}
-
-impl Values {
-    /// Adds the connection of a record.
-    fn add(&mut self, record: &ConnectionRecord) {
-        let mut add_time = |histogram: fn(&mut Self) -> &mut Histogram, time: Option<Duration>| {
-            if let Some(time) = time {
-                histogram(self).add(time.as_nanos());
-            }
-        };
-        add_time(|values| &mut values.rtt, record.rtt_smoothed);
-        add_time(|values| &mut values.rtt_min, record.rtt_min);
-        add_time(|values| &mut values.completion, completion(record));
-        if let Some(rate) = record.delivery_rate {
-            self.delivery_rate.add(rate.bits_per_second());
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.rtt.merge(&other.rtt);
-        self.rtt_min.merge(&other.rtt_min);
-        self.delivery_rate.merge(&other.delivery_rate);
-        self.completion.merge(&other.completion);
-    }
-}
-
-/// Returns the duration of a short connection that has delivered something and has ended.
-fn completion(record: &ConnectionRecord) -> Option<Duration> {
-    let is_short = record.delivered > ByteSize::ZERO && record.delivered <= SHORT;
-    (is_short && record.state == ConnectionState::Completed).then_some(record.duration)
 }
 
 impl Period {
@@ -136,24 +94,29 @@ impl GroupStatistics {
         }
     }
 
-    /// Summarizes the last seconds: this one and those before it in the span, which is at most the window.
-    /// An open connection counts if it has been reported since.
-    pub fn summary_of_last(&self, now: Time, span: Duration) -> Summary {
+    /// Returns what happened in the last seconds: this one and those before it in the span, which is at most the
+    /// window. An open connection counts if it has been reported since.
+    pub fn snapshot_of_last(&self, now: Time, span: Duration) -> Snapshot {
         let first = (second(now) + 1).saturating_sub(seconds(span));
         let mut period = Period::default();
         for (_, other) in self.seconds.range(first..) {
             period.merge(other);
         }
-        self.summary(period, Time::ZERO + Duration::from_secs(first))
+        self.snapshot(period, Time::ZERO + Duration::from_secs(first))
+    }
+
+    /// Summarizes the same.
+    pub fn summary_of_last(&self, now: Time, span: Duration) -> Summary {
+        self.snapshot_of_last(now, span).summary()
     }
 
     /// Summarizes everything since the beginning.
     pub fn summary_of_all(&self) -> Summary {
-        self.summary(self.total.clone(), Time::ZERO)
+        self.snapshot(self.total.clone(), Time::ZERO).summary()
     }
 
     /// Adds the open connections that have been reported since a time.
-    fn summary(&self, period: Period, since: Time) -> Summary {
+    fn snapshot(&self, period: Period, since: Time) -> Snapshot {
         let Period {
             segments,
             delivered,
@@ -165,19 +128,13 @@ impl GroupStatistics {
             connections += 1;
             values.add(record);
         }
-        let (sent, retransmitted) = segments.totals();
-        Summary {
+        Snapshot {
+            segments,
+            delivered,
             connections,
             completed,
-            segments_sent: sent,
-            segments_retransmitted: retransmitted,
-            delivered,
-            retransmits: segments.estimate(connections),
-            rtt: values.rtt.quantile(0.5, NANOSECOND),
-            rtt_min: values.rtt_min.quantile(0.5, NANOSECOND),
-            delivery_rate: values.delivery_rate.quantile(0.5, 1.0),
-            completion: values.completion.quantile(0.5, NANOSECOND),
-            completion_p99: values.completion.quantile(0.99, NANOSECOND),
+            values,
+            ..Snapshot::default()
         }
     }
 

@@ -144,8 +144,12 @@ impl fmt::Display for Evidence {
         let Self {
             condition, treated, ..
         } = self;
-        let (shown, connections) = (figure(treated), treated.connections);
-        write!(f, "{condition}: {shown} of {connections} connections")?;
+        let (shown, count) = (figure(treated), treated.connections);
+        let units = match condition.metric {
+            GuardMetric::Cpu => "hosts",
+            _ => "connections",
+        };
+        write!(f, "{condition}: {shown} of {count} {units}")?;
         if let Some(control) = &self.control {
             let (shown, connections) = (figure(control), control.connections);
             write!(f, ", control group {shown} of {connections}")?;
@@ -163,7 +167,9 @@ pub fn figure_text(metric: GuardMetric, value: f64) -> String {
         return "unlimited".to_owned();
     }
     match metric {
-        GuardMetric::Retransmits => format!("{}%", three_digits(value * 100.0)),
+        GuardMetric::Retransmits | GuardMetric::Cpu => {
+            format!("{}%", three_digits(value * 100.0))
+        }
         GuardMetric::Rtt | GuardMetric::Completion | GuardMetric::CompletionP99 => {
             scaled(value, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us")])
         }

@@ -23,9 +23,28 @@ impl Histogram {
 
     pub(crate) fn merge(&mut self, other: &Self) {
         for (bin, count) in &other.bins {
-            *self.bins.entry(*bin).or_default() += count;
+            let own = self.bins.entry(*bin).or_default();
+            *own = own.saturating_add(*count);
         }
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
+    }
+
+    /// Returns the bins and how many values are in each.
+    pub(crate) fn bins(&self) -> impl Iterator<Item = (u16, u64)> {
+        self.bins.iter().map(|(bin, count)| (*bin, *count))
+    }
+
+    /// Creates a histogram from bins; `None` if there is no such bin, or if the counts are too many.
+    pub(crate) fn of_bins(bins: impl IntoIterator<Item = (u16, u64)>) -> Option<Self> {
+        let mut histogram = Self::default();
+        for (number, count) in bins {
+            if number > bin(u64::MAX) || count == 0 {
+                return None;
+            }
+            histogram.count = histogram.count.checked_add(count)?;
+            *histogram.bins.entry(number).or_default() += count;
+        }
+        Some(histogram)
     }
 
     /// Returns the quantile below which a `part` of the values are, as so many base units each; `None`

@@ -65,6 +65,7 @@ mod order_statistics;
 mod record;
 mod rule_ids;
 mod segments;
+mod snapshot;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -76,5 +77,6 @@ pub use group_statistics::{GroupStatistics, SHORT};
 pub use guard::{Evidence, Guard, LEAST_CONNECTIONS, figure_text};
 pub use record::{ConnectionRecord, ConnectionState, RuleId};
 pub use rule_ids::RuleIds;
+pub use snapshot::{Snapshot, SnapshotParts};
 pub use summary::Summary;
 pub use weir_policy::{Group, Share, connection_hash};

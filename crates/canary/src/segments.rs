@@ -3,7 +3,7 @@
 use crate::Estimate;
 
 /// The number of batches.
-const BATCHES: usize = 32;
+pub(crate) const BATCHES: usize = 32;
 
 /// Counts of segments, in batches of connections.
 ///
@@ -37,6 +37,24 @@ impl SegmentCounts {
             batch.sent = batch.sent.saturating_add(other.sent);
             batch.retransmitted = batch.retransmitted.saturating_add(other.retransmitted);
         }
+    }
+
+    /// Returns the segments sent and retransmitted of each batch.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = (u64, u64)> {
+        let batches = self.batches.iter();
+        batches.map(|batch| (batch.sent, batch.retransmitted))
+    }
+
+    /// Creates counts from their batches; `None` if there are too many.
+    pub(crate) fn of_batches(batches: &[(u64, u64)]) -> Option<Self> {
+        let mut counts = Self::default();
+        if batches.len() > BATCHES {
+            return None;
+        }
+        for (own, (sent, retransmitted)) in counts.batches.iter_mut().zip(batches) {
+            (own.sent, own.retransmitted) = (*sent, *retransmitted);
+        }
+        Some(counts)
     }
 
     /// Returns the segments sent, and the retransmissions among them.

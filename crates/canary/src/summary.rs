@@ -31,10 +31,12 @@ pub struct Summary {
     pub completion: Option<Estimate>,
     /// The 99th percentile of the same.
     pub completion_p99: Option<Estimate>,
+    /// The median of the busy parts of the hosts' processors; `None` for the connections of one host.
+    pub cpu: Option<Estimate>,
 }
 
 impl Summary {
-    /// Returns all figures with their names: those of guards, and `rtt_min`.
+    /// Returns the figures of connections with their names: those of guards, and `rtt_min`.
     pub fn figures(&self) -> [(&'static str, Option<Estimate>); 6] {
         [
             ("retransmits", self.retransmits),
@@ -54,6 +56,7 @@ impl Summary {
             GuardMetric::DeliveryRate => self.delivery_rate,
             GuardMetric::Completion => self.completion,
             GuardMetric::CompletionP99 => self.completion_p99,
+            GuardMetric::Cpu => self.cpu,
         }
     }
 }

@@ -3,7 +3,9 @@
 
 use weir_units::{ByteSize, Rate, Time};
 
-use crate::{AckSample, Controller, Deadline, LossSample, PacketSent, Snapshot, SpuriousLoss};
+use crate::{
+    AckSample, AlgorithmSpec, Controller, Deadline, LossSample, PacketSent, Snapshot, SpuriousLoss,
+};
 
 /// A controller with a capped window and rate. The caps can change at run time.
 ///
@@ -95,6 +97,17 @@ impl Controller for CappedController {
 
     fn on_packet_size(&mut self, size: ByteSize) {
         self.inner.on_packet_size(size);
+    }
+
+    fn adjustable(&self) -> &'static [&'static str] {
+        self.inner.adjustable()
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) {
+        let (window, rate) = spec.caps();
+        self.set_window_cap(window);
+        self.set_rate_cap(rate);
+        self.inner.set_parameters(spec);
     }
 
     fn window(&self) -> ByteSize {

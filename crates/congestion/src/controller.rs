@@ -5,7 +5,7 @@ use std::fmt;
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::DeliverySample;
+use crate::{AlgorithmSpec, DeliverySample};
 
 /// A sent packet that counts against the window.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +151,15 @@ pub trait Controller: Any + fmt::Debug + Send + Sync {
 
     /// Sets the size of a full packet (after path MTU discovery or packet size negotiation).
     fn on_packet_size(&mut self, size: ByteSize);
+
+    /// Returns the names of the parameters that [`Self::set_parameters`] takes over.
+    fn adjustable(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Takes over the [adjustable](Self::adjustable) parameters of a specification of the same algorithm.
+    /// The state stays: what a parameter limits follows at once, and all else with the next event.
+    fn set_parameters(&mut self, _spec: &AlgorithmSpec) {}
 
     /// Returns the window in bytes; [`ByteSize::MAX`] for an algorithm that only sets a rate. Below
     /// one packet, the transport keeps one packet in flight at a time and spaces packets by

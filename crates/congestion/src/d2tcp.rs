@@ -11,7 +11,7 @@ use weir_units::{ByteSize, Duration};
 use crate::algorithm::Algorithm;
 use crate::dctcp::{FRACTIONAL_MIN_WINDOW, MarkedFraction, PARAMETERS};
 use crate::reno::{MarkResponse, Reno};
-use crate::{AckSample, Deadline};
+use crate::{AckSample, AlgorithmSpec, Deadline};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "d2tcp",
@@ -69,6 +69,14 @@ impl MarkResponse for D2tcp {
 
     fn ce_fraction(&self) -> Option<f64> {
         self.fraction.ce_fraction()
+    }
+
+    fn adjustable(&self) -> &'static [&'static str] {
+        self.fraction.adjustable()
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) -> f64 {
+        self.fraction.set_parameters(spec)
     }
 }
 

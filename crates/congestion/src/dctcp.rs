@@ -111,6 +111,15 @@ impl MarkResponse for MarkedFraction {
     fn ce_fraction(&self) -> Option<f64> {
         Some(self.alpha)
     }
+
+    fn adjustable(&self) -> &'static [&'static str] {
+        &[G.name, FRACTIONAL_MIN_WINDOW.name, LOSS_WINDOW.name]
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) -> f64 {
+        self.g = spec.get(&G);
+        spec.get(&FRACTIONAL_MIN_WINDOW)
+    }
 }
 
 #[cfg(test)]

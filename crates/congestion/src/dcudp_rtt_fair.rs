@@ -24,6 +24,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     build: |spec, context| {
         let pace = Pace {
             increment: spec.get(&INCREMENT),
+            increment_of: &INCREMENT,
             reference: spec.get(&REFERENCE),
         };
         Box::new(Proportional::new(ALGORITHM.name, pace, spec, context))

@@ -104,7 +104,7 @@ impl LossWindow {
             min_packets,
             // They are at most 10,000.
             initial_packets: initial_packets as u32,
-            loss_packets: spec.get(&LOSS_WINDOW).min(least_whole) as u32,
+            loss_packets: loss_packets(spec, min_packets),
             whole_packets: spec.get(&WHOLE_PACKETS),
             credit: ByteSize::ZERO,
             reduced_until: Time::ZERO,
@@ -112,6 +112,13 @@ impl LossWindow {
             used: false,
             undo: None,
         }
+    }
+
+    /// Takes over the smallest window and that after a time-out. A smaller window grows to the smallest at once.
+    pub(crate) fn set_parameters(&mut self, spec: &AlgorithmSpec, min_packets: f64) {
+        self.min_packets = min_packets;
+        self.loss_packets = loss_packets(spec, min_packets);
+        self.cwnd = self.cwnd.max(self.minimum());
     }
 
     #[inline(always)]
@@ -328,4 +335,10 @@ impl LossWindow {
             self.cwnd.max(initial)
         };
     }
+}
+
+/// Returns the window after a time-out, in packets: at most the smallest one.
+fn loss_packets(spec: &AlgorithmSpec, min_packets: f64) -> u32 {
+    // They are at most 10,000.
+    spec.get(&LOSS_WINDOW).min(min_packets.ceil() as u64) as u32
 }

@@ -3,10 +3,10 @@
 
 use weir_units::ByteSize;
 
-use crate::AckSample;
 use crate::algorithm::Algorithm;
 use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, MIN_WINDOW, WHOLE_PACKETS};
 use crate::reno::{LOSS_REDUCTION, MarkResponse, Reno};
+use crate::{AckSample, AlgorithmSpec};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
@@ -30,6 +30,14 @@ impl MarkResponse for NewReno {
     #[inline]
     fn factor(&mut self, ack: &AckSample, _: ByteSize) -> Option<f64> {
         (ack.ece || !ack.ce_marked.is_zero()).then_some(LOSS_REDUCTION)
+    }
+
+    fn adjustable(&self) -> &'static [&'static str] {
+        &[MIN_WINDOW.name, LOSS_WINDOW.name]
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) -> f64 {
+        spec.get(&MIN_WINDOW) as f64
     }
 }
 

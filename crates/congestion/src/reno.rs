@@ -26,6 +26,12 @@ pub(crate) trait MarkResponse: Clone + Debug + Send + Sync + 'static {
     /// Sets what remains of the current transfer until its deadline.
     fn on_deadline(&mut self, _: Option<Deadline>) {}
 
+    /// Returns the names of the parameters that can change while a flow runs, those of the window included.
+    fn adjustable(&self) -> &'static [&'static str];
+
+    /// Takes over these parameters, and returns the smallest window in packets.
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) -> f64;
+
     /// Returns the estimated fraction of marked bytes, if the algorithm has one.
     fn ce_fraction(&self) -> Option<f64> {
         None
@@ -101,6 +107,15 @@ impl<R: MarkResponse> Controller for Reno<R> {
 
     fn on_packet_size(&mut self, size: ByteSize) {
         self.window.on_packet_size(size);
+    }
+
+    fn adjustable(&self) -> &'static [&'static str] {
+        self.response.adjustable()
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) {
+        let min_packets = self.response.set_parameters(spec);
+        self.window.set_parameters(spec, min_packets);
     }
 
     #[inline]

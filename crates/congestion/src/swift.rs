@@ -216,6 +216,16 @@ impl Swift {
         }
     }
 
+    /// Takes over all parameters but the initial window.
+    fn set_own_parameters(&mut self, spec: &AlgorithmSpec) {
+        self.minimum = spec.get(&MIN_WINDOW);
+        self.additive_increase = spec.get(&ADDITIVE_INCREASE);
+        self.beta = spec.get(&BETA);
+        self.max_decrease = spec.get(&MAX_DECREASE);
+        self.reset_threshold = spec.get(&RESET_THRESHOLD);
+        self.target = Target::new(spec);
+    }
+
     fn increase(&mut self, acked: ByteSize) {
         let acked = acked.bytes() as f64 / self.packet.bytes() as f64;
         let windows = if self.cwnd >= 1.0 {
@@ -293,6 +303,28 @@ impl Controller for Swift {
 
     fn on_idle_restart(&mut self, _now: Time) {
         self.cwnd = self.cwnd.min(self.initial);
+    }
+
+    fn adjustable(&self) -> &'static [&'static str] {
+        &[
+            MIN_WINDOW.name,
+            BASE_TARGET.name,
+            ABOVE_MIN_RTT.name,
+            HOPS.name,
+            PER_HOP.name,
+            FLOW_SCALING.name,
+            FLOW_SCALING_MIN.name,
+            FLOW_SCALING_MAX.name,
+            ADDITIVE_INCREASE.name,
+            BETA.name,
+            MAX_DECREASE.name,
+            RESET_THRESHOLD.name,
+        ]
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) {
+        self.set_own_parameters(spec);
+        self.cwnd = self.cwnd.max(self.minimum);
     }
 
     fn window(&self) -> ByteSize {

@@ -94,6 +94,7 @@ fn controller(
                 },
                 rules: vec![rule],
                 flows_per_client: 1000,
+                policies: None,
                 metrics: None,
             };
             let controller = Controller::bind(options).await.unwrap();

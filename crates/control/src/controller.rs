@@ -29,7 +29,10 @@ use weir_net::tls::{Reload, TlsError};
 use weir_sed::{ControllerConfig, DemandRule, DemandTable};
 
 use crate::credentials::{Credentials, CredentialsError};
+use crate::fleet::{self, FleetMetrics, FleetServices, FleetTask, StoreError, StoreLocation};
 use crate::leader_epoch::EpochFile;
+use crate::policy_v1::hosts_server::HostsServer;
+use crate::policy_v1::policies_server::PoliciesServer;
 use crate::stream::Received;
 use crate::v1::agents_server::AgentsServer;
 use crate::v1::flows_server::FlowsServer;
@@ -37,7 +40,8 @@ use crate::v1::operation_server::OperationServer;
 use admission::Admission;
 use metrics::ControllerMetrics;
 pub use metrics::register_controller_metrics;
-use refused_clients::RefusedClients;
+pub(crate) use peer::Peer;
+pub(crate) use refused_clients::RefusedClients;
 use services::Services;
 use task::ControllerTask;
 
@@ -56,6 +60,8 @@ pub struct ControllerOptions {
     pub rules: Vec<DemandRule>,
     /// The most registrations per address.
     pub flows_per_client: usize,
+    /// Where versions of the policy are kept; `None` to have none.
+    pub policies: Option<StoreLocation>,
     /// The registry of its metrics.
     pub metrics: Option<Registry>,
 }
@@ -74,6 +80,9 @@ pub enum ControllerError {
         /// The system's error.
         source: io::Error,
     },
+    /// Versions of the policy cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// TLS cannot use the certificates.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
@@ -122,6 +131,7 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 ///     config: ControllerConfig::paper(),
 ///     rules: Vec::new(),
 ///     flows_per_client: 10_000,
+///     policies: None,
 ///     metrics: None,
 /// })
 /// .await?;
@@ -140,6 +150,44 @@ pub struct Controller {
     task: ControllerTask,
     inputs: mpsc::Receiver<task::ControllerInput>,
     sender: mpsc::Sender<task::ControllerInput>,
+    fleet: FleetParts,
+}
+
+/// The controller of policies: its services answer that there are none if there is no task.
+#[derive(Debug)]
+struct FleetParts {
+    services: FleetServices,
+    task: Option<(FleetTask, mpsc::Receiver<fleet::FleetInput>)>,
+}
+
+impl FleetParts {
+    fn new(
+        options: &ControllerOptions,
+        registry: &Registry,
+        refused: RefusedClients,
+    ) -> Result<Self, StoreError> {
+        let (sender, inputs) = mpsc::channel(WAITING);
+        let task = options.policies.as_ref().map(|location| {
+            let epoch = options.state.leader_epoch();
+            let name = format!("{}, term {}", epoch.name, epoch.term);
+            let store = fleet::open(location, &name)?;
+            let task = FleetTask::new(store, name, FleetMetrics::new(registry));
+            Ok::<_, StoreError>((task, inputs))
+        });
+        Ok(Self {
+            services: FleetServices::new(sender, refused),
+            task: task.transpose()?,
+        })
+    }
+
+    async fn run(
+        task: Option<(FleetTask, mpsc::Receiver<fleet::FleetInput>)>,
+    ) -> Result<(), ControllerError> {
+        match task {
+            Some((task, inputs)) => task.run(inputs).await.map_err(Into::into),
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// A handle for changes to a running controller.
@@ -196,14 +244,16 @@ impl Controller {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (sender, inputs) = mpsc::channel(WAITING);
+        let registry = options.metrics.clone().unwrap_or_default();
+        let metrics = ControllerMetrics::new(&registry);
+        let refused = RefusedClients::new(metrics.refused_clients());
+        let fleet = FleetParts::new(&options, &registry, refused.clone())?;
         let config = ControllerConfig {
             remember: true,
             ..options.config
         };
         let demands = DemandTable::new(options.rules, options.flows_per_client);
         let logic = weir_sed::Controller::new(config, demands);
-        let metrics = ControllerMetrics::new(&options.metrics.unwrap_or_default());
-        let refused = RefusedClients::new(metrics.refused_clients());
         Ok(Self {
             address,
             listener,
@@ -214,6 +264,7 @@ impl Controller {
             task: ControllerTask::new(logic, options.state, metrics),
             inputs,
             sender,
+            fleet,
         })
     }
 
@@ -245,12 +296,15 @@ impl Controller {
             services,
             task,
             inputs,
+            fleet,
             ..
         } = self;
         let router = server
             .add_service(AgentsServer::new(services.clone()))
             .add_service(FlowsServer::new(services.clone()))
-            .add_service(OperationServer::new(services));
+            .add_service(OperationServer::new(services))
+            .add_service(HostsServer::new(fleet.services.clone()))
+            .add_service(PoliciesServer::new(fleet.services));
         let (accepted, incoming) = mpsc::channel(WAITING);
         let accepting = accept::run(listener, admission.clone(), accepted);
         // It ends only with the server.
@@ -261,6 +315,7 @@ impl Controller {
         tokio::select! {
             served = router.serve_with_incoming(Received(incoming)) => served.map_err(Into::into),
             ended = task.run(inputs) => ended,
+            ended = FleetParts::run(fleet.task) => ended,
             ended = reload_every(reload_interval, admission) => match ended {},
             ended = accepting => ended,
             () = stop => Ok(()),

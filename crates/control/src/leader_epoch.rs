@@ -132,7 +132,7 @@ fn next_of(text: &str) -> Option<LeaderEpoch> {
     })
 }
 
-fn random_name() -> Result<String, StateError> {
+pub(crate) fn random_name() -> Result<String, StateError> {
     let mut bytes = [0; 8];
     let filled = default_provider().secure_random.fill(&mut bytes);
     filled.map_err(|_| StateError::NoRandomness)?;

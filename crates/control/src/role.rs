@@ -18,7 +18,14 @@ pub enum Role {
     Application,
     /// `operator.weir`: reads the status.
     Operator,
+    /// `NAME.host.weir`: puts versions of the policy in force on that host.
+    Host(String),
+    /// `NAME.publisher.weir`: pushes versions of the policy, under that name.
+    Publisher(String),
 }
+
+/// What follows the name of a publisher.
+const PUBLISHER: &str = ".publisher.weir";
 
 impl fmt::Display for Role {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,6 +34,8 @@ impl fmt::Display for Role {
             Self::Switch(name) => write!(formatter, "{name}.switch.weir"),
             Self::Application => formatter.write_str("application.weir"),
             Self::Operator => formatter.write_str("operator.weir"),
+            Self::Host(name) => write!(formatter, "{name}.host.weir"),
+            Self::Publisher(name) => write!(formatter, "{name}{PUBLISHER}"),
         }
     }
 }
@@ -35,6 +44,15 @@ impl Role {
     /// Whether a certificate, whose signatures have been verified, has this role.
     pub(crate) fn is_held(&self, certificate: &CertificateDer<'_>) -> bool {
         is_valid_for(certificate, ServerName::try_from(self.to_string()).ok())
+    }
+
+    /// Returns the name of the publisher whose certificate, with verified signatures, this is.
+    pub(crate) fn publisher_of(certificate: &CertificateDer<'_>) -> Option<String> {
+        let certificate = EndEntityCert::try_from(certificate).ok()?;
+        let mut names = certificate.valid_dns_names();
+        let name = names.find_map(|name| name.strip_suffix(PUBLISHER).map(str::to_owned))?;
+        // A wildcard is nobody's name.
+        (!name.is_empty() && !name.contains('*')).then_some(name)
     }
 }
 

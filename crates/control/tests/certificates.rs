@@ -47,6 +47,7 @@ impl World {
             config: config(),
             rules: Vec::new(),
             flows_per_client: 10,
+            policies: None,
             metrics: Some(registry.clone()),
         });
         Self {

@@ -217,6 +217,7 @@ fn a_second_controller_cannot_use_the_same_state_or_address() {
         config: config(),
         rules: Vec::new(),
         flows_per_client: 10,
+        policies: None,
         metrics: None,
     };
     let error = world

@@ -1,7 +1,7 @@
 //! The sending half of a connection: modes, rate, losses, and requests for feedback.
 
 use weir_congestion::{
-    AckSample, Context, Controller, DeliveryRate, LossCause, LossSample, PacketSent,
+    AckSample, AlgorithmSpec, Context, Controller, DeliveryRate, LossCause, LossSample, PacketSent,
 };
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -132,6 +132,12 @@ impl Sender {
         self.initial_controller.on_packet_size(packet);
         self.controller.on_packet_size(packet);
         self.limit = self.buffer.base + u64::from(window.min(LARGEST_WINDOW));
+    }
+
+    /// Takes over parameters of the rate control, for this congestion and those to come.
+    pub(crate) fn set_congestion_parameters(&mut self, spec: &AlgorithmSpec) {
+        self.initial_controller.set_parameters(spec);
+        self.controller.set_parameters(spec);
     }
 
     pub(crate) fn controller(&self) -> &dyn Controller {

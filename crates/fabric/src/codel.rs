@@ -91,6 +91,11 @@ impl Codel {
         }
     }
 
+    /// Changes the settings. The state goes on; the time of the next drop stays.
+    pub(crate) fn change(&mut self, settings: CodelSettings) {
+        self.settings = settings;
+    }
+
     /// The settings.
     pub fn settings(&self) -> CodelSettings {
         self.settings

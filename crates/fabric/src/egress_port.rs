@@ -108,12 +108,22 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// [`Time::MAX`] (never) at rate zero. `None` if it is dropped. The packet is marked here, if it is.
     #[inline(always)]
     pub fn transmit(&mut self, now: Time, packet: &mut P) -> Option<Time> {
-        let length = packet.length();
-        if !self.queue.is_watched() && length <= self.link.mtu() {
-            self.queue.admit_untracked(length);
-            return Some(self.link.transmit(now, length).1);
+        match self.transmit_unwatched(now, packet.length()) {
+            None => self.transmit_within(now, packet, ByteSize::MAX),
+            arrival => arrival,
         }
-        self.transmit_within(now, packet, ByteSize::MAX)
+    }
+
+    /// Queues a packet of this length as [`Self::transmit`] does, if nobody watches the queue and the link carries
+    /// it: then nothing else of the packet matters, and it is not changed. Otherwise it does nothing, and returns
+    /// `None`.
+    #[inline(always)]
+    pub fn transmit_unwatched(&mut self, now: Time, length: ByteSize) -> Option<Time> {
+        if self.queue.is_watched() || length > self.link.mtu() {
+            return None;
+        }
+        self.queue.admit_untracked(length);
+        Some(self.link.transmit(now, length).1)
     }
 
     /// Queues a packet that the caller keeps where the queue may hold no more than `room`.
@@ -172,7 +182,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     }
 
     /// Keeps the queue's backlog up to date from now on. Packets that were sent before do not count.
-    pub(crate) fn watch(&mut self) {
+    pub fn watch(&mut self) {
         self.queue.keep_backlog();
     }
 

@@ -312,12 +312,11 @@ impl TransmitterClock {
         self.nanosecond += work.time;
         // Both are smaller than the rate; their sum may exceed 64 bits.
         let (sum, carry) = self.fraction.overflowing_add(work.rest);
-        if carry || sum >= rate.bits_per_second() {
-            self.nanosecond += Duration::from_nanos(1);
-            self.fraction = sum.wrapping_sub(rate.bits_per_second());
-        } else {
-            self.fraction = sum;
-        }
+        // Without a branch, which would be taken at random.
+        let rate = rate.bits_per_second();
+        let whole = u64::from(carry | (sum >= rate));
+        self.fraction = sum.wrapping_sub(rate & whole.wrapping_neg());
+        self.nanosecond += Duration::from_nanos(whole);
         self.reading()
     }
 }

@@ -81,7 +81,7 @@ impl Occupancy {
         middle.min(self.maximum)
     }
 
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, now: Time) {
         let nanos = now.since(self.since).as_nanos();
         self.since = now;
@@ -89,12 +89,15 @@ impl Occupancy {
         let bin = bin_of(self.length);
         match self.bins.get_mut(bin) {
             Some(time) => *time += nanos,
-            None => {
-                self.bins.resize(bin, 0);
-                self.bins.push(nanos);
-            }
+            None => self.add_bin(bin, nanos),
         }
         self.maximum = self.maximum.max(self.length);
+    }
+
+    #[cold]
+    fn add_bin(&mut self, bin: usize, nanos: u64) {
+        self.bins.resize(bin, 0);
+        self.bins.push(nanos);
     }
 }
 

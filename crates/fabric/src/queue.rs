@@ -165,6 +165,25 @@ impl Queue {
         self.watch().shortcuts = shortcuts;
     }
 
+    /// Replaces the rules for packets to come, as [`Self::set_rules`] does. If they have as many averages as those
+    /// before, these go on under the new thresholds.
+    pub fn change_rules(&mut self, rules: impl Into<Vec<Rule>>) {
+        let averages: Vec<RedState> = self.rules().map_or_else(Vec::new, |discipline| {
+            let states = discipline.red_states.iter();
+            states.map(|(_, state)| *state).collect()
+        });
+        self.set_rules(rules);
+        if averages.is_empty() {
+            return;
+        }
+        let states = &mut self.discipline().red_states;
+        if states.len() == averages.len() {
+            for ((_, state), average) in states.iter_mut().zip(averages) {
+                *state = average;
+            }
+        }
+    }
+
     fn discipline(&mut self) -> &mut Discipline {
         let seed = self.seed;
         self.watch().discipline(seed)

@@ -12,7 +12,7 @@ use crate::codel::{Codel, CodelSettings, CodelVerdict};
 use crate::counters::{DropReason, PacketCount};
 use crate::packet::Packet;
 use crate::queue::{Admission, Queue};
-use crate::rule::Class;
+use crate::rule::{Class, Rule};
 
 /// The queues of a port under strict priorities: the first queue with packets sends next. A packet that is
 /// being sent is not interrupted. With one queue it is a FIFO, which may have CoDel.
@@ -112,6 +112,21 @@ impl<P: Packet> Scheduler<P> {
     /// Returns the queues, the highest priority first. Their counters are those of the port, class by class.
     pub fn queues(&self) -> impl ExactSizeIterator<Item = &Queue> {
         self.queues.iter().map(|fifo| &fifo.queue)
+    }
+
+    /// Changes the rules of each queue for packets to come: see [`Queue::change_rules`].
+    pub(crate) fn change_rules(&mut self, rules: &[Rule]) {
+        for fifo in &mut self.queues {
+            fifo.queue.change_rules(rules);
+        }
+    }
+
+    /// Changes the settings of CoDel.
+    pub(crate) fn change_codel(&mut self, settings: CodelSettings) {
+        let queues = self.queues.iter_mut();
+        for codel in queues.filter_map(|fifo| fifo.codel.as_mut()) {
+            codel.change(settings);
+        }
     }
 
     /// Whether no packet waits.

@@ -11,7 +11,7 @@ mod tests;
 
 use std::any::Any;
 
-use weir_units::Time;
+use weir_units::{ByteSize, Time};
 
 use crate::counters::{PacketCount, StageCounters};
 use crate::egress_port::EgressPort;
@@ -176,6 +176,24 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.ports.transmit(now, port, packet)
     }
 
+    /// Takes in a packet of this length and sends it by `port`, the port of its route, as
+    /// [`EgressPort::transmit_unwatched`] does. For a switch without elements.
+    #[inline(always)]
+    pub fn transmit_unwatched(
+        &mut self,
+        now: Time,
+        port: PortIndex,
+        length: ByteSize,
+    ) -> Option<Time> {
+        self.ports.transmit_unwatched(now, port, length)
+    }
+
+    /// Returns the port by which all packets for a destination leave, if there is only one.
+    #[inline(always)]
+    pub fn only_port_to(&self, destination: u32) -> Option<PortIndex> {
+        self.ports.routes().only_port_to(destination)
+    }
+
     /// Returns the port by which a packet that arrives at `now` leaves, unless an element rewrites its destination.
     #[inline]
     pub fn egress(&self, now: Time, packet: &P) -> Option<PortIndex> {
@@ -185,6 +203,11 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// Returns all ports by which packets for a destination may leave.
     pub fn ports_to(&self, destination: u32) -> impl Iterator<Item = PortIndex> {
         self.ports.routes().ports_to(destination)
+    }
+
+    /// Whether the choice of a packet's port depends on the packets before it: they must arrive in order.
+    pub fn has_flowlets(&self) -> bool {
+        self.ports.routes().has_flowlets()
     }
 
     /// Whether the queues share a buffer.
@@ -243,6 +266,21 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.ports.update_port(port, &mut changed, |egress_port| {
             egress_port.apply(now, change)
         });
+    }
+
+    /// Lets `act` change a port, for example its queue.
+    pub fn update_port(
+        &mut self,
+        port: PortIndex,
+        mut changed: impl FnMut(PortIndex, Option<Time>),
+        act: impl FnOnce(&mut EgressPort<P>),
+    ) {
+        self.ports.update_port(port, &mut changed, act);
+    }
+
+    /// Changes the size and the limits of the shared buffer, if there is one. It has as many limits as before.
+    pub fn change_shared_buffer(&mut self, buffer: SharedBuffer) {
+        self.ports.change_shared_buffer(buffer);
     }
 
     /// Returns a port, up to date as of `now`: see [`EgressPort::advance`].

@@ -25,11 +25,13 @@
 //! | `meter` | port statistics after the warm-up |
 //! | `link_loads` | what flows offer to classes of links, and what these carry |
 //! | `ideal_times` | how long transfers take on the empty network |
+//! | `changes` | changes of settings as results record them |
 //! | `capture` | the packets of measured ports, for Wireshark |
 //! | `deadlines` | which transfers were in time, and how many could have been |
 //! | `thresholds` | the thresholds of queues, for plots |
 
 mod capture;
+mod changes;
 mod deadlines;
 mod error;
 mod event_queue;
@@ -49,13 +51,14 @@ mod thresholds;
 mod transports;
 
 pub use capture::Capture;
+pub use changes::change_records;
 pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::NetworkError;
 pub use event_queue::EventQueue;
 pub use ideal_times::IdealTimes;
 pub use link_loads::{LinkLoads, MeasuredTime};
 pub use meter::PortMeter;
-pub use network::{DirectPort, Export, HostArrival, Network, Stage, TxPort};
+pub use network::{DirectPort, Export, HostArrival, Network, Passage, Stage, TxPort};
 pub use packets_in_flight::SlotIndex;
 pub use partition::{Indivisible, Partition};
 pub use random::Random;

@@ -9,7 +9,7 @@ use weir_scenario::{
 };
 use weir_units::{ByteSize, Duration, Time};
 
-/// The loads of the classes of links of a scenario whose flows arrive at random.
+/// The loads of the classes of links of a scenario whose flows arrive at random or from a trace.
 #[derive(Debug)]
 pub struct LinkLoads {
     mtu: ByteSize,
@@ -51,24 +51,30 @@ impl MeasuredTime {
         self.end.since(self.begin)
     }
 
-    /// Returns the fraction of this time during which a group is active.
-    fn active(self, group: &Group) -> f64 {
-        let (from, until) = (
-            self.begin.max(group.start),
-            group.stop.unwrap_or(self.end).min(self.end),
-        );
-        until.since(from).as_secs_f64() / self.length().as_secs_f64().max(f64::MIN_POSITIVE)
+    /// Returns how much a group offers in this time, relative to what it offers at its start all the time:
+    /// `factors` has its load from each time on.
+    fn active(self, group: &Group, factors: &[(Time, f64)]) -> f64 {
+        let from = self.begin.max(group.start);
+        let until = group.stop.unwrap_or(self.end).min(self.end);
+        let ends = factors.iter().skip(1).map(|(time, _)| *time);
+        let parts = factors.iter().zip(ends.chain([Time::MAX]));
+        let active = parts.map(|((begin, factor), end)| {
+            let (from, until) = (from.max(*begin), until.min(end));
+            factor * until.since(from).as_secs_f64()
+        });
+        active.sum::<f64>() / self.length().as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
 
 impl LinkLoads {
-    /// Returns the loads of a scenario before its start; `None` if no flows arrive at random.
+    /// Returns the loads of a scenario before its start; `None` if no flows arrive so.
     pub fn new(scenario: &Scenario, routes: &Routes) -> Option<Self> {
         if !scenario.has_arrivals() {
             return None;
         }
         let topology = &scenario.topology;
         let crossings = scenario.crossings(routes);
+        let end = Time::ZERO + scenario.duration;
         let mut classes_of = vec![Vec::new(); topology.ports.len()];
         let mut classes = Vec::new();
         for class in scenario.reported_link_classes() {
@@ -77,7 +83,7 @@ impl LinkLoads {
             }
             let groups = scenario.groups.iter().zip(&crossings);
             let expected = groups
-                .map(|(group, crossings)| group.expected_load(&class, topology, crossings))
+                .map(|(group, crossings)| group.expected_load(&class, topology, crossings, end))
                 .collect();
             classes.push(ClassLoad {
                 class,
@@ -166,15 +172,23 @@ impl LinkLoads {
             )
         });
         let span = time.length().as_secs_f64();
+        let numbered = groups().enumerate();
+        let active = numbered.map(|(number, group)| {
+            let factors = scenario.load_factors(number);
+            time.active(group, &factors)
+        });
+        let active: Vec<f64> = active.collect();
         let summary = |class: &ClassLoad| {
-            let active =
-                |(group, load): (&Group, &Option<f64>)| Some((*load)? * time.active(group));
-            let expected: Option<f64> = groups().zip(&class.expected).map(active).sum();
+            let of_class = || {
+                let loads = active.iter().zip(&class.expected);
+                loads.map(|(active, load)| Some((*load)? * active))
+            };
+            let expected: Option<f64> = of_class().sum();
             // Packets at a constant rate are no flows with a size.
             let is_constant = |group: &Group| matches!(group.workload, Workload::Cbr { .. });
-            let constant = groups().zip(&class.expected);
+            let constant = groups().zip(of_class());
             let constant = constant.filter(|(group, _)| is_constant(group));
-            let constant: f64 = constant.filter_map(active).sum();
+            let constant: f64 = constant.filter_map(|(_, load)| load).sum();
             let carried = class
                 .class
                 .ports

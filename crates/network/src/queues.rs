@@ -15,20 +15,11 @@ pub(crate) fn queues<P: Packet>(port: &Port, seed: u64) -> (fabric::Queue, Optio
         queue: fabric::Queue::new(rules, seed),
         codel: None,
     };
+    if let Some(codel) = codel(port) {
+        let scheduler = Scheduler::codel(fabric::Queue::new(rules(port), seed), codel);
+        return (fabric::Queue::new([], seed), Some(scheduler));
+    }
     let scheduler = match port.queue.discipline {
-        Discipline::Codel {
-            target,
-            interval,
-            mark,
-        } => {
-            let codel = CodelSettings {
-                target,
-                interval,
-                mtu: port.mtu.min(LONGEST_PACKET),
-                mark,
-            };
-            Scheduler::codel(fabric::Queue::new(rules(port), seed), codel)
-        }
         Discipline::StrictPriority { high, .. } => {
             let high = Classifier::Ecn(match high {
                 PriorityClass::Ect => Class::Ect,
@@ -45,8 +36,26 @@ pub(crate) fn queues<P: Packet>(port: &Port, seed: u64) -> (fabric::Queue, Optio
 /// The longest IPv4 packet.
 const LONGEST_PACKET: ByteSize = ByteSize::from_bytes(65_535);
 
+/// Returns the settings of a port's CoDel, if it has it.
+pub(crate) fn codel(port: &Port) -> Option<CodelSettings> {
+    let Discipline::Codel {
+        target,
+        interval,
+        mark,
+    } = port.queue.discipline
+    else {
+        return None;
+    };
+    Some(CodelSettings {
+        target,
+        interval,
+        mtu: port.mtu.min(LONGEST_PACKET),
+        mark,
+    })
+}
+
 /// Returns the rules of a port's queue, in the order in which they apply.
-fn rules(port: &Port) -> Vec<Rule> {
+pub(crate) fn rules(port: &Port) -> Vec<Rule> {
     let Queue { discipline, buffer } = &port.queue;
     let buffer = match *buffer {
         Buffer::Limited(Level::Bytes(size)) => Some(Rule::buffer(size)),

@@ -2,21 +2,62 @@
 
 use indexmap::IndexMap;
 use weir_results::Threshold;
-use weir_scenario::{Buffer, Level, Port, Scenario};
-use weir_units::ByteSize;
+use weir_scenario::{Buffer, ChangeSchedule, Level, Port, Scenario};
+use weir_units::{ByteSize, Time};
 
-/// Returns the thresholds of the measured ports' queues, by the port's name: marking, dropping, and the
+/// Returns the thresholds of the measured ports' queues over time, by the port's name: marking, dropping, and the
 /// buffer size. Packet counts become bytes, as if every packet had the length of the MTU.
 pub fn thresholds(scenario: &Scenario) -> IndexMap<String, Vec<Threshold>> {
-    let ports = scenario.measurements.ports.iter();
-    ports
-        .map(|port| scenario.topology.port(*port))
-        .map(|port| (port.name.clone(), of_port(port)))
-        .collect()
+    let ports = || {
+        let ports = scenario.measurements.ports.iter();
+        ports.map(|port| (*port, &scenario.topology.port(*port).name))
+    };
+    let mut found: IndexMap<String, Vec<Threshold>> = ports()
+        .map(|(port, name)| {
+            let mut thresholds = Vec::new();
+            update(&mut thresholds, Time::ZERO, scenario.topology.port(port));
+            (name.clone(), thresholds)
+        })
+        .collect();
+    let Some(mut schedule) = ChangeSchedule::new(scenario) else {
+        return found;
+    };
+    while let Some(at) = schedule.timeout() {
+        while schedule.due(at).is_some() {}
+        for (port, name) in ports() {
+            if let Some(thresholds) = found.get_mut(name) {
+                update(thresholds, at, schedule.port(port));
+            }
+        }
+    }
+    found
 }
 
-fn of_port(port: &Port) -> Vec<Threshold> {
-    let mut found: Vec<Threshold> = Vec::new();
+/// Ends the thresholds that a port no longer has at a time, and begins those that it has from then on.
+fn update(thresholds: &mut Vec<Threshold>, at: Time, port: &Port) {
+    let mut current = of_port(port);
+    for threshold in thresholds.iter_mut().filter(|found| found.until.is_none()) {
+        let same = |(name, queue): &(String, ByteSize)| {
+            *name == threshold.name && *queue == threshold.queue
+        };
+        match current.iter().position(same) {
+            Some(index) => {
+                current.remove(index);
+            }
+            None => threshold.until = Some(at),
+        }
+    }
+    thresholds.extend(current.into_iter().map(|(name, queue)| Threshold {
+        name,
+        queue,
+        from: at,
+        until: None,
+    }));
+}
+
+/// Returns the names and lengths of a port's thresholds; equal ones are one.
+fn of_port(port: &Port) -> Vec<(String, ByteSize)> {
+    let mut found: Vec<(String, ByteSize)> = Vec::new();
     let levels = port.queue.discipline.thresholds();
     let levels = levels.into_iter().map(|(key, level)| (label(key), level));
     let buffer = match port.queue.buffer {
@@ -25,9 +66,9 @@ fn of_port(port: &Port) -> Vec<Threshold> {
     };
     for (name, level) in levels.chain(buffer) {
         let queue = length(level, port.mtu);
-        match found.iter_mut().find(|other| other.queue == queue) {
-            Some(other) => other.name = joined(&other.name, &name),
-            None => found.push(Threshold { name, queue }),
+        match found.iter_mut().find(|(_, other)| *other == queue) {
+            Some((other, _)) => *other = joined(other, &name),
+            None => found.push((name, queue)),
         }
     }
     found
@@ -107,5 +148,16 @@ mod tests {
         let apart = apart.replace(r#"red_min = "150KB""#, r#"red_min = "50KB""#);
         let names: Vec<_> = lines(&apart).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["ECN", "RED min", "RED max", "buffer"]);
+        let change =
+            "[[changes]]\nat = '100ms'\nports = 'bottleneck'\nset.queue.ecn_threshold = '30KB'\n";
+        let scenario = Scenario::parse("test.toml", &format!("{text}{change}"), &[]);
+        let found = thresholds(&scenario.unwrap().scenario);
+        let ecn = found["bottleneck"].iter().filter(|line| line.name == "ECN");
+        let at = Time::ZERO + weir_units::Duration::from_millis(100);
+        let ecn: Vec<_> = ecn
+            .map(|line| (line.queue.bytes(), line.from, line.until))
+            .collect();
+        assert_eq!(ecn, [(20_000, Time::ZERO, Some(at)), (30_000, at, None)]);
+        assert_eq!(found["bottleneck"].len(), 3);
     }
 }

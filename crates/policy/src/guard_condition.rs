@@ -43,6 +43,9 @@ pub enum GuardMetric {
     Completion,
     /// The 99th percentile of the durations of short connections.
     CompletionP99,
+    /// The median of the busy parts of the hosts' processors. Of hosts, not of a rule's connections: see
+    /// [`GuardCondition::of_hosts`].
+    Cpu,
 }
 
 /// On which side of a threshold a value is bad.
@@ -59,7 +62,7 @@ pub enum Comparison {
 pub enum GuardThreshold {
     /// This many times the value of the control group.
     Factor(f64),
-    /// A part of all segments, in percent.
+    /// A part of all segments, or of the processors, in percent.
     Percentage(f64),
     /// A duration.
     Duration(Duration),
@@ -77,8 +80,13 @@ pub enum GuardConditionError {
     )]
     Form(String),
     /// It names no metric.
-    #[error("there is no metric `{0}`; there is {names}", names = GuardMetric::names())]
-    Metric(String),
+    #[error("there is no metric `{name}`; there is {known}")]
+    Metric {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// The value is not one of the metric.
     #[error(
         "`{value}` is no value of `{metric}`: write a factor against the control group such as {factor}, or {absolute}",
@@ -109,13 +117,18 @@ pub enum GuardConditionError {
 }
 
 impl GuardMetric {
-    const ALL: [Self; 5] = [
+    /// What hosts are compared by.
+    pub const OF_HOSTS: [Self; 6] = [
         Self::Retransmits,
         Self::Rtt,
         Self::DeliveryRate,
         Self::Completion,
         Self::CompletionP99,
+        Self::Cpu,
     ];
+
+    /// What the connections of a rule are compared by.
+    const OF_RULES: &[Self] = Self::OF_HOSTS.split_last().unwrap().1;
 
     /// Returns its name in a policy file.
     pub const fn name(self) -> &'static str {
@@ -125,16 +138,19 @@ impl GuardMetric {
             Self::DeliveryRate => "delivery_rate",
             Self::Completion => "completion",
             Self::CompletionP99 => "completion_p99",
+            Self::Cpu => "cpu",
         }
     }
 
-    fn names() -> String {
-        Self::ALL.map(|metric| format!("`{metric}`")).join(", ")
+    fn names(metrics: &[Self]) -> String {
+        let names = metrics.iter().map(|metric| format!("`{metric}`"));
+        names.collect::<Vec<_>>().join(", ")
     }
 
     fn absolute_values(self) -> &'static str {
         match self {
             Self::Retransmits => "a part of the segments such as 1%",
+            Self::Cpu => "a part of the processors such as 80%",
             Self::Rtt | Self::Completion | Self::CompletionP99 => "a duration such as 20ms",
             Self::DeliveryRate => "a rate such as 100Mbps",
         }
@@ -142,7 +158,7 @@ impl GuardMetric {
 
     fn absolute(self, text: &str) -> Option<GuardThreshold> {
         match self {
-            Self::Retransmits => {
+            Self::Retransmits | Self::Cpu => {
                 let percent = text.strip_suffix('%').and_then(decimal)?;
                 (percent > 0.0 && percent < 100.0).then_some(GuardThreshold::Percentage(percent))
             }
@@ -216,12 +232,16 @@ impl GuardCondition {
     pub fn needs_control_group(&self) -> bool {
         matches!(self.threshold, GuardThreshold::Factor(_))
     }
-}
 
-impl FromStr for GuardCondition {
-    type Err = GuardConditionError;
+    /// Reads a condition on hosts, which may watch their processors too.
+    ///
+    /// # Errors
+    /// [`GuardConditionError`].
+    pub fn of_hosts(text: &str) -> Result<Self, GuardConditionError> {
+        Self::read(text, &GuardMetric::OF_HOSTS)
+    }
 
-    fn from_str(text: &str) -> Result<Self, GuardConditionError> {
+    fn read(text: &str, metrics: &[GuardMetric]) -> Result<Self, GuardConditionError> {
         let form = || GuardConditionError::Form(text.to_owned());
         let (metric, comparison, rest) = match text.split_once(['>', '<']) {
             Some((metric, rest)) if text[metric.len()..].starts_with('>') => {
@@ -232,15 +252,26 @@ impl FromStr for GuardCondition {
         };
         let (value, duration) = rest.split_once(" for ").ok_or_else(form)?;
         let metric = metric.trim();
-        let metric = (GuardMetric::ALL.into_iter())
-            .find(|other| other.name() == metric)
-            .ok_or_else(|| GuardConditionError::Metric(metric.to_owned()))?;
+        let known = metrics.iter().find(|other| other.name() == metric);
+        let metric = *known.ok_or_else(|| GuardConditionError::Metric {
+            name: metric.to_owned(),
+            known: GuardMetric::names(metrics),
+        })?;
         Ok(Self {
             metric,
             comparison,
             threshold: threshold(value.trim(), metric, comparison)?,
             duration: span(duration.trim())?,
         })
+    }
+}
+
+impl FromStr for GuardCondition {
+    type Err = GuardConditionError;
+
+    /// Reads a condition on the connections of a rule.
+    fn from_str(text: &str) -> Result<Self, GuardConditionError> {
+        Self::read(text, GuardMetric::OF_RULES)
     }
 }
 
@@ -372,7 +403,7 @@ mod tests {
 
     fn conditions() -> impl Strategy<Value = GuardCondition> {
         let seconds = (1_u64..=600).prop_map(Duration::from_secs);
-        let metric = proptest::sample::select(GuardMetric::ALL.to_vec());
+        let metric = proptest::sample::select(GuardMetric::OF_HOSTS.to_vec());
         (
             metric,
             any::<bool>(),
@@ -389,7 +420,7 @@ mod tests {
                 let threshold = match (is_factor, metric) {
                     (true, _) if is_above => GuardThreshold::Factor(1.0 + f64::from(number) / 7.0),
                     (true, _) => GuardThreshold::Factor(f64::from(number) / 1e6),
-                    (_, GuardMetric::Retransmits) => {
+                    (_, GuardMetric::Retransmits | GuardMetric::Cpu) => {
                         GuardThreshold::Percentage(f64::from(number) / 1e4)
                     }
                     (_, GuardMetric::DeliveryRate) => {
@@ -409,7 +440,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_condition_is_read_as_it_is_written(condition in conditions()) {
-            prop_assert_eq!(condition.to_string().parse(), Ok(condition));
+            let text = condition.to_string();
+            prop_assert_eq!(text.parse::<GuardCondition>().is_ok(), condition.metric != GuardMetric::Cpu);
+            prop_assert_eq!(GuardCondition::of_hosts(&text), Ok(condition));
         }
 
         #[test]

@@ -87,6 +87,8 @@ fn levels(ecn: u64) -> Vec<Threshold> {
     let levels = levels.map(|(name, queue)| Threshold {
         name: name.to_owned(),
         queue: ByteSize::from_bytes(queue),
+        from: Time::ZERO,
+        until: None,
     });
     levels.into()
 }

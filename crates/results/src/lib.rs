@@ -99,8 +99,9 @@ pub use repetitions::{MeanInterval, RepeatedRun, Repetitions, TwoGroups};
 pub use report::{Report, RunPlots, Threshold};
 pub use staged::StagedFile;
 pub use summary::{
-    AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,
-    HostSummary, LinkLoad, PortDeadlines, PortSummary, RunKind, RunSummary, SCHEMA_VERSION,
-    SlowdownStatistics, Slowdowns, Summary, SummaryError, TconSummary, TransferTime,
+    AchievedRate, ChangeRecord, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary,
+    GroupSummary, HostSummary, LinkLoad, PortDeadlines, PortSummary, RunKind, RunSummary,
+    SCHEMA_VERSION, SlowdownStatistics, Slowdowns, Summary, SummaryError, TconSummary,
+    TransferTime,
 };
 pub use trace::Traces;

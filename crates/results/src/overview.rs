@@ -199,7 +199,7 @@ fn times(slowdown: Option<Ratio>) -> String {
 
 /// Returns remarks on a run's figures: what they leave out, and why some are absent.
 pub(crate) fn remarks(run: &RunSummary) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = run.changes.iter().map(ToString::to_string).collect();
     for (name, group) in run.groups.iter().filter(|(_, group)| group.unfinished > 0) {
         let began = group.completed + group.unfinished;
         remarks.push(format!(

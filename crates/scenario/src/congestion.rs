@@ -7,7 +7,7 @@ use weir_congestion::AlgorithmSpec;
 use weir_plugin::WasmPlugin;
 
 use crate::document::{Cursor, Entry, Reported, Table, Value};
-use crate::error::ProblemKind;
+use crate::error::{ProblemKind, list};
 use crate::schema::Accepts;
 
 pub(crate) const ACCEPTS: Accepts = Accepts::Other(
@@ -53,6 +53,46 @@ pub(crate) fn read(at: &Cursor<'_>) -> Result<AlgorithmSpec, Reported> {
     match refused {
         Some(reported) => Err(reported),
         None => parse(at, toml::Value::Table(whole)),
+    }
+}
+
+/// Reads new values of parameters of an algorithm, each at its own position.
+pub(crate) fn read_changes(
+    at: &Cursor<'_>,
+    spec: &AlgorithmSpec,
+) -> Result<Vec<(&'static str, weir_congestion::Value)>, Reported> {
+    let adjustable = spec.adjustable();
+    let Some(table) = at.node.as_table() else {
+        return Err(at.wrong_kind(format!("a table with {}", list(adjustable.iter().copied()))));
+    };
+    let mut values = Vec::new();
+    let mut refused = None;
+    for entry in &table.entries {
+        let at = at.child(&entry.key, &entry.node);
+        let mut alone = toml::Table::new();
+        alone.insert("name".to_owned(), spec.name().into());
+        let is_name = entry.key == "name";
+        if !is_name {
+            alone.insert(entry.key.clone(), value(&entry.node.value));
+        }
+        let read = if is_name {
+            Err(None)
+        } else {
+            parse(&at, toml::Value::Table(alone)).map_err(Some)
+        };
+        let is_adjustable = adjustable.iter().any(|name| **name == entry.key);
+        match read {
+            Ok(changed) if is_adjustable => values.extend(changed.values()),
+            Err(Some(reported)) => refused = Some(reported),
+            _ => {
+                let accepted = list(adjustable.iter().copied());
+                refused = Some(at.problem(ProblemKind::Fixed { accepted }));
+            }
+        }
+    }
+    match refused {
+        Some(reported) => Err(reported),
+        None => Ok(values),
     }
 }
 

@@ -121,6 +121,12 @@ pub enum ProblemKind {
         /// The most similar accepted key, if one is close.
         nearest: Option<String>,
     },
+    /// A key whose value is fixed for a whole run, in a change.
+    #[error("it cannot change while the scenario runs; what can: {accepted}")]
+    Fixed {
+        /// The keys that can.
+        accepted: String,
+    },
     /// A required key is missing.
     #[error("missing; it takes {accepts}")]
     Missing {

@@ -1,6 +1,6 @@
 //! Link faults: their kinds and their times.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use weir_fabric::Probability;
@@ -23,8 +23,8 @@ const HOST_PORTS: Accepts = Accepts::Other(
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(context = FaultTargets<'_>, check = table.check_ports(fields, context.topology))]
 pub struct Fault {
-    /// The ports whose sent packets the fault affects; name both ports of a link for both directions.
-    #[key(accepts = PORTS, read = read_ports(at, context.topology))]
+    /// The ports whose sent packets the fault affects.
+    #[key(keys = FaultPortKeys, by = read_fault_ports(fields, context))]
     pub ports: Vec<PortIndex>,
     /// When the fault begins and ends.
     #[key(keys = FaultPeriodKeys, by = FaultPeriod::read(fields, context.duration))]
@@ -39,6 +39,69 @@ pub struct Fault {
 pub(crate) struct FaultTargets<'t> {
     pub(crate) topology: &'t Topology,
     pub(crate) duration: Duration,
+    /// The seed of the run, by which random ports are chosen.
+    pub(crate) seed: u64,
+}
+
+/// The ports of a fault.
+#[derive(Keys)]
+#[keys(context = &Topology)]
+struct FaultPortKeys {
+    /// The ports whose sent packets the fault affects; with `both_ways`, and the opposite ones.
+    #[key(accepts = PORTS, read = read_ports(at, context))]
+    ports: Vec<PortIndex>,
+    /// How many of `ports` the fault affects: random ones, by the `seed`.
+    #[key(accepts = Accepts::Count(1, 1_000_000), absent = "all of them")]
+    random: Option<u32>,
+    /// Whether it affects packets in the other direction of the links too.
+    #[key(absent = "false")]
+    both_ways: Option<bool>,
+}
+
+/// Returns the ports that a fault affects, in the order of the topology if some are chosen.
+fn read_fault_ports(
+    fields: &Fields<'_>,
+    run: FaultTargets<'_>,
+) -> Result<Vec<PortIndex>, Reported> {
+    let FaultPortKeys {
+        mut ports,
+        random,
+        both_ways,
+    } = FaultPortKeys::read_keys(fields, run.topology)?;
+    if let Some(random) = random {
+        let count = random as usize;
+        if count > ports.len() {
+            return Err(fields.error_position("random").conflict(
+                format!("{count} of {} ports cannot be chosen", ports.len()),
+                format!("set `random` up to {}, or name more ports", ports.len()),
+            ));
+        }
+        // Faults at different places of the file choose independently.
+        let place = fields.at.name().parse().unwrap_or(0);
+        ports.sort_by_key(|port| (scrambled(run.seed, place, port.index() as u64), *port));
+        ports.truncate(count);
+        ports.sort_unstable();
+    }
+    if both_ways == Some(true) {
+        let mut seen: HashSet<PortIndex> = ports.iter().copied().collect();
+        let opposite: Vec<_> = ports.iter().map(|port| port.reverse()).collect();
+        ports.extend(opposite.into_iter().filter(|port| seen.insert(*port)));
+    }
+    Ok(ports)
+}
+
+/// Returns a number that is as good as random for each of these: the output of `SplitMix64` (Steele, Lea and Flood,
+/// OOPSLA 2014).
+fn scrambled(seed: u64, place: u64, port: u64) -> u64 {
+    const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+    [seed, place, port]
+        .into_iter()
+        .fold(0, |state: u64, value| {
+            let mut z = (state ^ value).wrapping_add(GAMMA);
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ (z >> 31)
+        })
 }
 
 /// When a fault begins and ends.

@@ -45,6 +45,7 @@
 //! A [policy](weir_policy::Policy) assigns algorithms to TCP flows on real interfaces;
 //! [`load_policy`] reads it in the same way.
 
+mod change;
 mod congestion;
 mod document;
 mod error;
@@ -77,6 +78,9 @@ mod warnings;
 mod workload;
 mod written;
 
+pub use change::{
+    Change, ChangeSchedule, ChangedSettings, QueueChange, SharedBufferChange, WorkloadChange,
+};
 pub use error::{Position, Problem, ProblemKind, ScenarioError};
 pub use fault::{Fault, FaultKind, FaultPeriod};
 pub use group::{ArrivalPairs, Group, OfferedLoad, Pairing, StandsFor};

@@ -1,13 +1,17 @@
 //! The load that all groups together offer to the links.
 
+use weir_units::Time;
+
 use crate::topology::LinkClass;
 use crate::{Crossings, PortIndex, Routes, Scenario, Workload};
 
 impl Scenario {
-    /// Returns whether flows arrive at random: the load that they offer is then known, and results report it.
+    /// Returns whether flows arrive at random, or from a trace: the load that they offer is then known, and results
+    /// report it.
     pub fn has_arrivals(&self) -> bool {
         let mut workloads = self.groups.iter().map(|group| &group.workload);
-        workloads.any(|workload| matches!(workload, Workload::Poisson { .. }))
+        workloads
+            .any(|workload| matches!(workload, Workload::Poisson { .. } | Workload::Trace { .. }))
     }
 
     /// Returns the classes of links whose load results report: those that a group's `load` is of, and those of
@@ -27,9 +31,10 @@ impl Scenario {
     /// Returns the mean utilization of a class of links by the data of all groups, if the network carried all of
     /// them; `None` if a group's workload does not say how much it sends. `crossings` has those of each group.
     pub fn expected_load(&self, class: &LinkClass, crossings: &[Crossings]) -> Option<f64> {
+        let end = Time::ZERO + self.duration;
         let groups = self.groups.iter().zip(crossings);
         groups
-            .map(|(group, crossings)| group.expected_load(class, &self.topology, crossings))
+            .map(|(group, crossings)| group.expected_load(class, &self.topology, crossings, end))
             .sum()
     }
 
@@ -41,19 +46,32 @@ impl Scenario {
             .collect()
     }
 
-    /// Returns the link that random arrivals and constant rates load most, and its load.
+    /// Returns the link that random arrivals, traces and constant rates load most at any time, and its load.
     pub(crate) fn most_loaded_link(&self) -> Option<(PortIndex, f64)> {
         let crossings = self.crossings(&self.topology.routes());
+        let end = Time::ZERO + self.duration;
+        // From each change of a load on, how much each group offers.
+        let factors = (0..self.groups.len()).map(|group| self.load_factors(group));
+        let factors: Vec<_> = factors.collect();
+        let phases = 0..factors.first().map_or(0, Vec::len);
         let load = |port: PortIndex| {
             let class = LinkClass {
                 name: String::new(),
                 ports: vec![port],
             };
             let groups = self.groups.iter().zip(&crossings);
-            let loads = groups.filter_map(|(group, crossings)| {
-                group.expected_load(&class, &self.topology, crossings)
+            let loads = groups.map(|(group, crossings)| {
+                let load = group.expected_load(&class, &self.topology, crossings, end);
+                load.unwrap_or(0.0)
             });
-            (port, loads.sum::<f64>())
+            let loads: Vec<f64> = loads.collect();
+            let of_phase = |phase: usize| {
+                let parts = loads.iter().zip(&factors);
+                parts
+                    .map(|(load, factors)| load * factors[phase].1)
+                    .sum::<f64>()
+            };
+            (port, phases.clone().map(of_phase).fold(0.0, f64::max))
         };
         let ports = self.topology.port_indices().map(load);
         ports.max_by(|(_, one), (_, other)| one.total_cmp(other))

@@ -3,6 +3,7 @@
 use weir_scenario_derive::Keys;
 use weir_units::Duration;
 
+use crate::change::{ChangeTargets, prepare, read_changes};
 use crate::document::{Cursor, Node, Problems, Reported, substitute};
 use crate::error::ProblemKind;
 use crate::fault::{self, FaultTargets, check_overlaps};
@@ -66,6 +67,9 @@ pub(crate) struct File {
     /// Faults of links; faults of one kind on one port must not overlap.
     #[key(accepts = Accepts::Other("tables `[[faults]]`"), absent = "none")]
     faults: (),
+    /// Changes of settings at times of the run; at one time a setting may change once.
+    #[key(accepts = Accepts::Other("tables `[[changes]]`"), absent = "none")]
+    changes: (),
     /// The measured ports and groups.
     #[key(accepts = Accepts::TABLE, absent = "its defaults")]
     measurements: (),
@@ -135,12 +139,33 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
     let (heading, network) = (heading?, network?);
     let (topology, duration) = (&network.topology, heading.duration);
 
-    let groups = read_groups(&file, &network, duration);
+    let mut groups = read_groups(&file, &network, duration);
+    let changes = match &groups {
+        Ok(groups) => read_changes(
+            &file,
+            ChangeTargets {
+                topology,
+                duration,
+                groups,
+            },
+        ),
+        // Their mistakes are reported.
+        Err(_) => Ok(Vec::new()),
+    };
+    if let (Ok(groups), Ok(changes)) = (&mut groups, &changes) {
+        prepare(groups, changes);
+    }
     let watched = MeasurementTargets {
         topology,
         groups: groups.as_deref().ok(),
     };
-    let faults = read_faults(&file, FaultTargets { topology, duration }, watched.groups);
+    let seed = heading.seed;
+    let run = FaultTargets {
+        topology,
+        duration,
+        seed,
+    };
+    let faults = read_faults(&file, run, watched.groups);
     let measurements = file.table("measurements", |at| Measurements::read(at, watched));
     let sed = file.at("sed").map(|at| SedOptions::read(&at, ()));
     let live = file.table("live", |at| LiveOptions::read(at, ()));
@@ -153,6 +178,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
         host_jitter: heading.host_jitter,
         groups: groups?,
         faults: faults?,
+        changes: changes?,
         measurements: measurements?,
         sed: sed.transpose()?,
         live: live?,

@@ -12,8 +12,8 @@ use crate::transport::{
 };
 use crate::workload::CdfFile;
 use crate::{
-    Group, LiveOptions, Measurements, Reduction, SedOptions, StandsFor, Workload, policy_file,
-    topology,
+    Group, LiveOptions, Measurements, Reduction, SedOptions, StandsFor, Workload, change,
+    policy_file, topology,
 };
 
 /// Returns all tables, in the order of the reference.
@@ -34,6 +34,7 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
         .chain([CdfFile::SECTION])
         .chain(Discipline::SECTIONS)
         .chain(FaultKind::SECTIONS)
+        .chain(change::SECTIONS)
         .chain([
             Measurements::SECTION,
             Reduction::SECTION,

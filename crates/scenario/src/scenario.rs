@@ -3,7 +3,7 @@
 use weir_congestion::AlgorithmSpec;
 use weir_units::Duration;
 
-use crate::{Fault, Group, LiveOptions, Measurements, SedOptions, Topology};
+use crate::{Change, Fault, Group, LiveOptions, Measurements, SedOptions, Topology};
 
 /// An experiment: everything that determines its outcome, checked. Short forms are expanded,
 /// defaults filled in, names resolved.
@@ -29,6 +29,8 @@ pub struct Scenario {
     pub groups: Vec<Group>,
     /// The faults, in file order.
     pub faults: Vec<Fault>,
+    /// The changes of settings, in file order.
+    pub changes: Vec<Change>,
     /// The measured ports and groups.
     pub measurements: Measurements,
     /// The controller that assigns windows to flows, if there is one.

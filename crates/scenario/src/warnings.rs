@@ -35,7 +35,7 @@ pub enum WarningKind {
     /// Flows offer more than a link carries.
     #[error(
         "flows offer {load:.2} times what the link `{link}` carries: they wait ever longer, and the results depend on \
-         `duration`; set a lower `load`, or a longer `mean_interval`"
+         `duration`; set a lower `load` or a longer `mean_interval`, or take fewer flows of a trace"
     )]
     Overload {
         /// The most loaded link.

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
-use weir_congestion::AlgorithmSpec;
+use weir_congestion::{AlgorithmSpec, Value};
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::topology::Link;
 use crate::transport::Protocol;
 use crate::{
-    ArrivalProcess, Distribution, Fault, FaultKind, FaultPeriod, Group, HostIndex, LoadBalancing,
-    Pairing, PortIndex, Route, Scenario, SharedBuffer, StandsFor, Switch, TconRule, Topology,
-    Transport, Workload,
+    ArrivalProcess, Change, ChangedSettings, Distribution, Fault, FaultKind, FaultPeriod, Group,
+    HostIndex, LoadBalancing, Pairing, PortIndex, QueueChange, Route, Scenario, SharedBuffer,
+    SharedBufferChange, StandsFor, Switch, TconRule, Topology, Transport, Workload, WorkloadChange,
 };
 
 impl Serialize for Scenario {
@@ -47,6 +47,11 @@ impl Serialize for Scenario {
         file.serialize_entry("groups", &Named(groups.collect()))?;
         if !self.faults.is_empty() {
             file.serialize_entry("faults", &faults.collect::<Vec<_>>())?;
+        }
+        if !self.changes.is_empty() {
+            let changes = self.changes.iter();
+            let changes = changes.map(|change| WrittenChange::of(change, self));
+            file.serialize_entry("changes", &changes.collect::<Vec<_>>())?;
         }
         file.serialize_entry("measurements", &WrittenMeasurements::of(self))?;
         if let Some(sed) = &self.sed {
@@ -84,6 +89,8 @@ struct WrittenSwitch<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     load_balancing: Option<LoadBalancing>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    flowlet_gap: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     shared_buffer: Option<SharedBuffer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tcon: Vec<WrittenRule<'s>>,
@@ -95,6 +102,7 @@ impl<'s> WrittenSwitch<'s> {
         Self {
             load_balancing: Some(switch.load_balancing)
                 .filter(|by| *by != LoadBalancing::default()),
+            flowlet_gap: switch.flowlet_gap,
             shared_buffer: switch.shared_buffer,
             tcon: rules.map(|rule| WrittenRule::of(rule, topology)).collect(),
         }
@@ -258,6 +266,68 @@ impl<'s> WrittenFault<'s> {
             when: fault.when,
             kind: fault.kind,
         }
+    }
+}
+
+/// A change: which ports, switches or groups, and their new values.
+#[derive(Serialize)]
+struct WrittenChange<'s> {
+    at: Time,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ports: Vec<&'s str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    switches: Vec<&'s str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<&'s str>,
+    set: WrittenSettings<'s>,
+}
+
+#[derive(Default, Serialize)]
+struct WrittenSettings<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'s QueueChange>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_buffer: Option<&'s SharedBufferChange>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    congestion: BTreeMap<&'s str, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workload: Option<&'s WorkloadChange>,
+}
+
+impl<'s> WrittenChange<'s> {
+    fn of(change: &'s Change, scenario: &'s Scenario) -> Self {
+        let mut written = Self {
+            at: change.at,
+            ports: Vec::new(),
+            switches: Vec::new(),
+            groups: Vec::new(),
+            set: WrittenSettings::default(),
+        };
+        let topology = &scenario.topology;
+        match &change.set {
+            ChangedSettings::Queues { ports: at, queue } => {
+                written.ports = ports(at, topology);
+                written.set.queue = Some(queue);
+            }
+            ChangedSettings::SharedBuffers { switches, buffer } => {
+                let names = switches.iter();
+                let names = names.map(|switch| &topology.switch(*switch).name[..]);
+                written.switches = names.collect();
+                written.set.shared_buffer = Some(buffer);
+            }
+            ChangedSettings::Groups {
+                groups,
+                congestion,
+                workload,
+            } => {
+                let names = groups.iter();
+                let names = names.map(|group| &scenario.groups[*group].name[..]);
+                written.groups = names.collect();
+                written.set.congestion = congestion.iter().copied().collect();
+                written.set.workload = Some(workload).filter(|workload| !workload.is_empty());
+            }
+        }
+        written
     }
 }
 

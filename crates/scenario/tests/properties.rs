@@ -294,6 +294,27 @@ fn fault() -> BoxedStrategy<String> {
         .boxed()
 }
 
+/// A change of groups and one of ports, that fit whatever these have: a cap on windows and rates, a larger buffer.
+fn change() -> BoxedStrategy<String> {
+    let caps = some_of(vec![("max_window", size(1..1 << 30)), ("max_rate", rate())]);
+    let target = prop_oneof![
+        caps.prop_map(|caps| {
+            let caps = caps.trim().replace('\n', ", ");
+            let caps = if caps.is_empty() {
+                "max_rate = \"unbounded\"".to_owned()
+            } else {
+                caps
+            };
+            format!("groups = \"g0\"\nset = {{ congestion = {{ {caps} }} }}")
+        }),
+        prop_oneof![size(1 << 38..1 << 39), Just("\"unlimited\"".to_owned())]
+            .prop_map(|size| format!("ports = [\"*->a1\", \"a*\"]\nset.queue.buffer = {size}")),
+    ];
+    (target, span(0..10_000_000_000))
+        .prop_map(|(target, at)| format!("[[changes]]\nat = {at}\n{target}\n"))
+        .boxed()
+}
+
 prop_compose! {
     fn file()(
         seed in 0..=i64::MAX,
@@ -302,6 +323,7 @@ prop_compose! {
         network in network(),
         groups in prop::collection::vec(group(), 1..4),
         mut faults in prop::collection::vec(fault(), 0..4),
+        changes in prop::collection::vec(change(), 0..4),
         sed in prop::option::of(some_of(vec![
             ("threshold", one_of(&["\"1 packet\"", "\"30KB\""])),
             ("total_rtt", one_of(&["\"base\"", "\"loaded\""])),
@@ -333,6 +355,11 @@ prop_compose! {
         let kind = |fault: &String| fault.lines().nth(1).map(str::to_owned);
         faults.retain(|fault| kinds.insert(kind(fault)));
         text += &faults.concat();
+        // One setting changes once at a time.
+        let mut times = std::collections::HashSet::new();
+        let time = |change: &String| change.lines().nth(1).map(str::to_owned);
+        let changes = changes.into_iter().filter(|change| times.insert(time(change)));
+        text += &changes.collect::<String>();
         if let Some(sed) = sed {
             text += &format!("[sed]\nrtt = \"1ms\"\n{sed}");
         }

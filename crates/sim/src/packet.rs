@@ -166,6 +166,13 @@ pub(crate) fn ports(flow: u32) -> (u16, u16) {
     (initiator, service)
 }
 
+/// Returns the length of a packet with a segment without options other than time stamps.
+#[inline(always)]
+pub(crate) fn plain_length(segment: &Segment) -> u32 {
+    let options = segment.timestamps.map_or(0, |_| TCP_TIMESTAMPS);
+    IP_HEADER + TCP_HEADER + options + segment.payload
+}
+
 impl Packet {
     /// Creates a packet with a TCP segment of the endpoint with this address.
     pub(crate) fn of_segment(segment: &Segment, ecn: Ecn, address: &Address) -> Self {

@@ -1,5 +1,6 @@
 //! The event loop of a run.
 
+mod changes;
 mod divided;
 
 use std::collections::HashMap;
@@ -7,11 +8,13 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use weir_fabric::PortChange;
-use weir_network::{LinkLoads, MeasuredTime, PortMeter, Random, RngStream, Seeds, faults};
+use weir_network::{
+    LinkLoads, MeasuredTime, PortMeter, Random, RngStream, Seeds, change_records, faults,
+};
 use weir_results::{
     EpochRecord, FlowRecord, LinkLoad, Observation, OutputError, Ratio, Recorder, RunSummary,
 };
-use weir_scenario::{PortIndex, Scenario};
+use weir_scenario::{ChangeSchedule, PortIndex, Scenario};
 use weir_units::{Duration, Time};
 
 use crate::deadlines;
@@ -77,13 +80,15 @@ pub struct Simulation {
     faults: ScheduledChanges<Time>,
     /// Changes by faults at the start of epochs.
     epoch_faults: ScheduledChanges<u32>,
+    /// The changes of settings that are to come.
+    changes: Option<ChangeSchedule>,
     next_sample: Time,
     sampler: Random,
     /// Whether samples are taken. Otherwise their times are no control times.
     is_sampled: bool,
     /// Whether samples are taken even if nobody wants them, as they may affect other results.
     needs_samples: bool,
-    /// The earliest event outside of links and endpoints: `warm_up`, `faults`, `next_sample` if it is
+    /// The earliest event outside of links and endpoints: `warm_up`, `faults`, `changes`, `next_sample` if it is
     /// taken, and the groups' timeouts.
     control: Time,
     /// Whether changes and the end come at known times: none by an epoch or by the controller's orders.
@@ -137,6 +142,7 @@ impl Simulation {
             warm_up: Some(Time::ZERO + scenario.warm_up),
             faults: ScheduledChanges::new(by_time, addresses),
             epoch_faults: ScheduledChanges::new(by_epoch, epoch_addresses),
+            changes: ChangeSchedule::new(&scenario),
             next_sample: Time::ZERO,
             sampler: Random::new(seeds.of(RngStream::Samples, 0)),
             is_sampled: true,
@@ -314,6 +320,7 @@ impl Simulation {
             seed: self.scenario.seed,
             simulated: now.since(Time::ZERO),
             warm_up,
+            changes: change_records(&self.scenario, now),
             interrupted,
             groups: groups.into_iter().collect(),
             ports: ports.collect(),
@@ -369,10 +376,11 @@ impl Simulation {
     fn schedule_control(&mut self) {
         let groups = self.groups.iter().filter_map(GroupRunner::timeout);
         let fault = self.faults.timeout();
+        let change = self.changes.as_ref().and_then(ChangeSchedule::timeout);
         let sed = self.world.sed.as_ref();
         let sed = sed.and_then(|sed| sed.timeout(self.now));
-        let first = groups.chain(fault).chain(self.warm_up).chain(sed).min();
-        self.control = first.unwrap_or(Time::MAX);
+        let known = groups.chain(fault).chain(change).chain(self.warm_up);
+        self.control = known.chain(sed).min().unwrap_or(Time::MAX);
         if self.is_sampled {
             self.control = self.control.min(self.next_sample);
         }
@@ -428,6 +436,7 @@ impl Simulation {
         while let Some(port) = self.faults.due_address(now) {
             self.world.readdress(now, port);
         }
+        self.apply_changes();
         for group in &mut self.groups {
             if group.timeout().is_some_and(|time| time <= now) {
                 group.handle_timeout(now, &mut self.world);

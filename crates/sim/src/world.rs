@@ -1,5 +1,6 @@
 //! The world of applications: the network, its hosts and the flows between them.
 
+mod changes;
 mod shards;
 
 use std::collections::HashSet;
@@ -8,7 +9,9 @@ use std::sync::Arc;
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
 use weir_network::{ControlPlane, IdealTimes, LinkLoads, Partition, RngStream, Seeds, Stage};
-use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload};
+use weir_scenario::{
+    ChangedSettings, Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload,
+};
 use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
 use weir_units::{ByteSize, Duration, Time};
@@ -132,6 +135,11 @@ impl World {
             },
             seeds,
         )?;
+        for change in &scenario.changes {
+            if let ChangedSettings::Queues { ports, .. } = &change.set {
+                ports.iter().for_each(|port| network.watch(*port));
+            }
+        }
         let whose = Destinations::new(&scenario.topology);
         network.add_tcon(&scenario.topology, seeds, &whose);
         // Flows are registered as they are opened.

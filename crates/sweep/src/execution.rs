@@ -106,11 +106,13 @@ impl From<weir_sim::RunError> for RunError {
 
 fn simulate(
     scenario: Scenario,
-    mut steady: Option<SteadyStateDetector>,
+    steady: Option<SteadyStateDetector>,
     recorder: &mut dyn Recorder,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Outcome>, RunError> {
     let (warm_up, duration) = (scenario.warm_up, scenario.duration);
+    // What is steady before a change or a fault is not the result.
+    let mut steady = steady.filter(|_| scenario.changes.is_empty() && scenario.faults.is_empty());
     let mut simulation = Simulation::new(scenario)?;
     let slice = (duration / SLICES).max(Duration::from_nanos(1));
     let slice = steady

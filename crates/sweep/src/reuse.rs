@@ -11,8 +11,10 @@ use crate::row::{Row, Rows};
 /// The numbers of planned runs that keep their rows, and of those that are executed again, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowReuse {
-    /// Runs that keep their rows.
+    /// Runs that have rows.
     pub kept: usize,
+    /// Runs among these that are executed again, as the file with their flows is gone.
+    pub lost_flows: usize,
     /// Runs whose rows another version of the code made, by the parts of the code that differ.
     pub other_code: BTreeMap<Vec<String>, usize>,
     /// Runs whose rows are of another scenario, or of settings that are not among the sweep's keys.
@@ -74,8 +76,13 @@ impl RowReuse {
             }
         };
         let mut lines = Vec::new();
-        if self.kept > 0 {
-            lines.push(format!("kept: the rows of {}", runs(self.kept)));
+        let kept = self.kept - self.lost_flows;
+        if kept > 0 {
+            lines.push(format!("kept: the rows of {}", runs(kept)));
+        }
+        if self.lost_flows > 0 {
+            let count = runs(self.lost_flows);
+            lines.push(format!("again: {count}, whose file with flows is gone"));
         }
         for (parts, count) in &self.other_code {
             let parts = parts.join(", ");

@@ -3,6 +3,7 @@
 
 mod canaries;
 mod clean;
+mod followed;
 mod guard;
 mod resume;
 mod running;
@@ -19,6 +20,7 @@ use weir_tcon::Limits;
 use weir_units::ByteSize;
 
 use crate::failure::Failure;
+use crate::policy::HostArguments;
 
 /// The arguments of `weir enforce`.
 #[derive(Debug, Args)]
@@ -30,6 +32,7 @@ Examples:
   weir enforce -i eth0 -i eth1 --policy policy.toml --metrics 9100
   weir enforce --inline lan0 wan0 --policy policy.toml   as a bridge between the two
   weir enforce --cgroup /web --policy policy.toml        the kernel's own algorithms, by socket
+  weir enforce --cgroup / --controller ctl1 --label role=web   the policy of a controller: docs/controller.md
   weir enforce status --watch                            which flows, their windows and rates
   weir policy reload                                     after a change to the policy file
   weir enforce clean                                     removes what a killed one has left
@@ -72,8 +75,16 @@ pub(crate) struct Enforce {
     dry_run: bool,
 
     /// Policy file: which flows are controlled, and how
-    #[arg(long, short, value_name = "FILE", required = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "FILE",
+        required_unless_present = "controller"
+    )]
     policy: Option<PathBuf>,
+
+    #[command(flatten)]
+    host: HostArguments,
 
     /// Let nothing pass when this process dies or hangs; by default frames then pass without it
     #[arg(long, conflicts_with_all = ["interface", "cgroup"])]
@@ -137,7 +148,11 @@ impl Enforce {
             (Some(Command::Clean(clean)), _) => clean.run(),
             (Some(Command::Resume(resume)), _) => resume.run(),
             (Some(Command::Guard(guard)), _) => guard.run(),
-            (None, Some(policy)) => running::run(self, policy),
+            (None, Some(policy)) => running::run(self, running::Source::File(policy)),
+            (None, None) if self.host.is_used() => {
+                let followed = followed::Followed::start(&self.host)?;
+                running::run(self, running::Source::Controller(Box::new(followed)))
+            }
             (None, None) => Err(Failure::option("policy", "it is missing")),
         }
     }

@@ -58,6 +58,7 @@ Examples:
   weir perf client HOST --pin 3f5a…   measure the throughput to that server
   weir copy FILE HOST: --pin 3f5a…    copy files to where `weir copy serve` runs
   weir enforce -i eth0 --policy FILE  give TCP flows another congestion control than their own
+  weir controller                     hold the policy of all hosts, for `weir policy push`
   weir algorithms                     list the congestion control algorithms
 
 `weir COMMAND --help` tells more about each."
@@ -103,9 +104,11 @@ enum Command {
     Algorithms(algorithms::Algorithms),
     /// Control the congestion of the TCP flows of this machine's interfaces
     Enforce(enforce::Enforce),
-    /// Check which TCP flows a policy file controls, and how
+    /// Check which TCP flows a policy file controls, and how; push versions of it to many hosts
     #[command(subcommand)]
     Policy(policy::Policy),
+    /// Hold the policy of all hosts, and assign a window to each flow of SED's switches
+    Controller(sed::controller::Controller),
     /// Plan a network for DCUDP
     #[command(subcommand)]
     Dcudp(dcudp::Dcudp),
@@ -144,6 +147,10 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Algorithms(algorithms) => algorithms.run(),
         Command::Enforce(enforce) => enforce.run(),
         Command::Policy(policy) => policy.run(),
+        Command::Controller(controller) => {
+            let runtime = tokio::runtime::Runtime::new().map_err(Failure::of)?;
+            runtime.block_on(controller.run())
+        }
         Command::Dcudp(dcudp) => dcudp.run(),
         Command::Sed(sed) => sed.run(),
         Command::Completions(completions) => completions.run(),

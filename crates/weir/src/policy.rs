@@ -1,9 +1,17 @@
-//! `weir policy`: checks and explains policy files of `weir enforce`.
+//! `weir policy`: checks and explains policy files of `weir enforce`, and pushes versions of them to many hosts.
 
 mod check;
+mod controllers;
+mod diff;
 mod explain;
+mod host;
+mod log;
 mod plane;
+mod push;
 mod reload;
+mod simulate;
+mod status;
+mod undo;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +22,7 @@ use weir_scenario::load_policy;
 
 use crate::failure::Failure;
 
+pub(crate) use host::HostArguments;
 pub(crate) use plane::Plane;
 
 /// The subcommands of `weir policy`.
@@ -25,6 +34,16 @@ pub(crate) enum Policy {
     Explain(explain::Explain),
     /// Make a running `weir enforce` reload its policy file
     Reload(reload::Reload),
+    /// Push a version to all hosts of a controller, in stages, simulated before
+    Push(push::Push),
+    /// Show how rules differ between two versions, or from a version to a file
+    Diff(diff::Diff),
+    /// Show the audit log: who has pushed what, and which host took it when
+    Log(log::Log),
+    /// Stop the version on its way, or push the one before the last again
+    Undo(undo::Undo),
+    /// Show which version is on its way, and which host has what
+    Status(status::Status),
 }
 
 /// The policy file argument.
@@ -40,6 +59,11 @@ impl Policy {
             Self::Check(check) => check.run(),
             Self::Explain(explain) => explain.run(),
             Self::Reload(reload) => reload.run(),
+            Self::Push(push) => push.run(),
+            Self::Diff(diff) => diff.run(),
+            Self::Log(log) => log.run(),
+            Self::Undo(undo) => undo.run(),
+            Self::Status(status) => status.run(),
         }
     }
 }

@@ -14,7 +14,7 @@ use clap::Args;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use weir_network::Capture;
 use weir_results::{Output, Repetitions, Summary};
-use weir_scenario::{GroupUnderPolicy, Setting};
+use weir_scenario::{GroupUnderPolicy, LoadedScenario, Setting};
 use weir_sim::Experiment;
 use weir_units::Duration;
 
@@ -191,14 +191,18 @@ impl Run {
         let summaries = summaries?;
         let all = summaries.len();
         let summaries: Vec<Summary> = summaries.into_iter().flatten().collect();
+        let repetitions = Repetitions::of(&summaries.iter().collect::<Vec<_>>());
         if let Some(directory) = &self.out {
+            if let Some(repetitions) = &repetitions {
+                seeds::write(directory, repetitions)?;
+            }
             eprintln!(
-                "written to {}: a directory for each of {} seeds",
+                "written to {}: a directory for each of {} seeds, report.html and repetitions.json with means and \
+                 intervals",
                 directory.display(),
                 summaries.len()
             );
         }
-        let repetitions = Repetitions::of(&summaries.iter().collect::<Vec<_>>());
         if let Some(repetitions) = &repetitions {
             if self.json {
                 output::print(&repetitions.to_json().map_err(Failure::of)?)?;
@@ -252,6 +256,41 @@ impl Run {
     }
 }
 
+/// Simulates a scenario under a policy, of which results have this name, and writes them to a directory.
+pub(crate) fn simulate_to(
+    loaded: LoadedScenario,
+    policy: &str,
+    directory: &Path,
+) -> Result<(), Failure> {
+    scenarios::check_simulation(&loaded)?;
+    let setting = Setting {
+        path: "policy".to_owned(),
+        value: policy.to_owned(),
+    };
+    let experiment = Experiment::new(loaded, &[setting]);
+    let output = create(directory)?;
+    let stop = Stop::on_signals()?;
+    let progress = Progress::new(true, &spans(&experiment));
+    let context = Context {
+        is_live: false,
+        threads: 1,
+        label: format!("{policy} "),
+        progress: &progress,
+        stop: &stop,
+    };
+    let finished = context.execute(experiment, Some(output), None);
+    progress.clear();
+    finished?;
+    match stop.signal_exit_code() {
+        Some(code) => Err(Failure::Interrupted {
+            message: "interrupted: nothing is decided by a simulation that was cut short"
+                .to_owned(),
+            code,
+        }),
+        None => Ok(()),
+    }
+}
+
 /// Creates an experiment's output directory.
 fn create(directory: &Path) -> Result<Output, Failure> {
     Output::create(directory).map_err(Failure::of)
@@ -265,7 +304,7 @@ fn spans(experiment: &Experiment) -> Vec<Duration> {
 }
 
 /// Prints what a policy does with the groups.
-fn print_policy(groups: &[GroupUnderPolicy]) {
+pub(crate) fn print_policy(groups: &[GroupUnderPolicy]) {
     for group in groups {
         eprintln!("policy: {group}");
     }

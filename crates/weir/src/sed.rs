@@ -2,7 +2,7 @@
 
 mod agent;
 mod certificates;
-mod controller;
+pub(crate) mod controller;
 mod per_interface;
 mod rules;
 mod status;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// Deadlines for unmodified TCP endpoints.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sed {
-    /// Assign a window to each flow, for the agents of all switches
+    /// Another name for `weir controller`
     Controller(controller::Controller),
     /// Monitor the queues of a switch between two interfaces, and lower windows as the controller
     /// orders
@@ -43,7 +43,7 @@ impl Sed {
 
 /// The location of the certificates.
 #[derive(Debug, Args)]
-struct CertificateArguments {
+pub(crate) struct CertificateArguments {
     /// Directory with authority.pem, and NAME.pem and NAME.key of this end
     #[arg(long, value_name = "DIR", default_value = "/etc/weir/sed")]
     certificates: PathBuf,
@@ -54,7 +54,7 @@ struct CertificateArguments {
 }
 
 impl CertificateArguments {
-    fn credentials(&self, name: &str) -> Result<Credentials, Failure> {
+    pub(crate) fn credentials(&self, name: &str) -> Result<Credentials, Failure> {
         let credentials = Credentials::from_directory(&self.certificates, name);
         let credentials = credentials.map_err(|error| Failure::option("certificates", error))?;
         match &self.crl {
@@ -68,7 +68,7 @@ impl CertificateArguments {
 }
 
 /// Returns a controller's address; a host without port gets the default port.
-fn controller_address(text: &str) -> String {
+pub(crate) fn controller_address(text: &str) -> String {
     let has_port = match text.rsplit_once(':') {
         // An IPv6 address contains colons, and has brackets before its port.
         Some((host, _)) => !host.contains(':') || host.ends_with(']'),

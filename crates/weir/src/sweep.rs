@@ -107,8 +107,10 @@ impl Sweep {
             None => None,
         };
         let shard = self.shard.unwrap_or(Shard::WHOLE);
-        let (journal, rows, reuse) =
+        let (journal, rows, mut reuse) =
             Journal::open(directory, shard, &planned, self.resume).map_err(Failure::of)?;
+        let is_done = |run: &&PlannedRun| sweep.is_done(journal.directory(), &rows, run);
+        reuse.lost_flows = rows.len() - planned.iter().filter(is_done).count();
         for line in reuse.lines() {
             eprintln!("{line}");
         }

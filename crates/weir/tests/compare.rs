@@ -94,6 +94,12 @@ fn repetitions_are_compared_by_their_means() {
         &["--seeds", "4,6", "--set", "dumbbell.rate=200Mbps"],
     );
     assert!(folder.join("a/seed-3/summary.json").exists());
+    let page = std::fs::read_to_string(folder.join("a/report.html")).unwrap();
+    for part in ["3 runs, seeds 1 to 3", "± 95 %", "goodput_bps"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let json = std::fs::read_to_string(folder.join("a/repetitions.json")).unwrap();
+    assert!(json.contains("half_width"), "{json}");
     let said = compare(folder, ["a", "b"], &["--within", "20%"]);
     said.ok();
     for part in ["3 runs", "2 runs", "verdict", "differ", "agree"] {

@@ -42,8 +42,11 @@ fn commands() -> Vec<(&'static str, Vec<Description>)> {
             }),
         ),
         (
-            "`weir sed controller`",
-            registered(weir_control::register_controller_metrics),
+            "`weir controller`, `weir sed controller`",
+            registered(|registry| {
+                weir_control::register_controller_metrics(registry);
+                weir_control::register_fleet_metrics(registry);
+            }),
         ),
         (
             "`weir sed agent`",

@@ -593,3 +593,90 @@ fn a_run_that_stays_on_one_thread_says_why() {
     refused(&["--threads", "0"]);
     refused(&["--threads", "2", "--live"]);
 }
+
+const CHANGES: &str = r#"
+[[changes]]
+at = "20ms"
+ports = "bottleneck"
+set.queue.ecn_threshold = "$later"
+[[changes]]
+at = "30ms"
+groups = ["dctcp"]
+set.congestion = { g = 0.5, max_rate = "30Mbps" }
+[[changes]]
+at = "30ms"
+groups = "noise"
+set.workload.rate = "40Mbps"
+"#;
+
+/// The scenario with changes, one of which goes by a parameter.
+fn changing() -> String {
+    SMALL.replace("[parameters]\n", "[parameters]\nlater = \"10 packets\"\n") + CHANGES
+}
+
+#[test]
+fn changes_are_checked_carried_out_and_named() {
+    let place = Workspace::new(&changing());
+    let checked = place.run(&["check", "small.toml"]);
+    checked.ok();
+    let run = |out: &str, settings: &[&str]| {
+        let arguments = ["run", "small.toml", "--no-variants", "--out", out];
+        let said = place.run(&[&arguments[..], settings].concat());
+        said.ok();
+        (
+            without_cpu(read_json(&place.path(out).join("summary.json"))),
+            said.stdout,
+        )
+    };
+    let (summary, text) = run("a", &[]);
+    let named = "at 20ms: queue.ecn_threshold = 10 packets of bottleneck";
+    assert!(text.contains(named), "{text}");
+    assert!(
+        text.contains("at 30ms: congestion.g = 0.5, congestion.max_rate = 30Mbps of dctcp"),
+        "{text}"
+    );
+    assert_eq!(summary["changes"][0]["at_s"], 0.02);
+    assert_eq!(summary["changes"][0]["of"][0], "bottleneck");
+    assert_eq!(summary["changes"][2]["set"]["workload.rate"], "40Mbps");
+    let page = fs::read_to_string(place.path("a/report.html")).unwrap();
+    assert!(page.contains(&format!("<title>{named}</title>")), "{page}");
+    // The same bytes each time, and others with another time or threshold.
+    assert_eq!(run("b", &[]).0, summary);
+    for table in ["flows.parquet", "samples.parquet"] {
+        let bytes = |out: &str| fs::read(place.path(out).join(table)).unwrap();
+        assert!(bytes("a") == bytes("b"), "{table}");
+    }
+    let marks = |summary: &Value| summary["ports"]["bottleneck"]["marks"].as_u64().unwrap();
+    let fewer = run("c", &["--set", "parameters.later=60 packets"]).0;
+    assert!(
+        marks(&fewer) < marks(&summary),
+        "{} {}",
+        marks(&fewer),
+        marks(&summary)
+    );
+    assert_ne!(run("d", &["--set", "changes.0.at=40ms"]).0, summary);
+
+    // What `weir check` prints is the same experiment.
+    fs::write(place.path("small.toml"), &checked.stdout).unwrap();
+    let again = run("e", &[]).0;
+    assert_eq!(again["groups"], summary["groups"]);
+    assert_eq!(again["changes"], summary["changes"]);
+}
+
+#[test]
+fn what_cannot_change_is_an_error_with_its_place() {
+    let place = Workspace::new(&format!(
+        "{SMALL}{}",
+        CHANGES
+            .replace("$later", "10 packets")
+            .replace("g = 0.5", "initial_window = 5")
+    ));
+    let said = place.run(&["check", "small.toml"]);
+    said.failed(
+        1,
+        &[
+            "small.toml:",
+            "changes.1.set.congestion.initial_window: it cannot change while the scenario runs; what can: g, min_window",
+        ],
+    );
+}

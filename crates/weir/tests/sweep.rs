@@ -339,3 +339,27 @@ fn mistakes_are_reported_with_their_line() {
         assert!(!folder.path().join("out").exists(), "{to}");
     }
 }
+
+#[test]
+fn runs_that_have_lost_their_flows_are_said_to_run_again() {
+    let folder = folder(&format!("keep = [\"flows\"]{SWEEP}"));
+    let path = folder.path();
+    sweep(path, &["--out", "out"]).ok();
+    let again = sweep(path, &["--out", "out", "--resume"]);
+    again.ok();
+    assert!(
+        again.stderr.contains("kept: the rows of 16 runs"),
+        "{}",
+        again.stderr
+    );
+    let kept = fs::read_dir(path.join("out/flows")).unwrap().next();
+    fs::remove_file(kept.unwrap().unwrap().path()).unwrap();
+    let lost = sweep(path, &["--out", "out", "--resume"]);
+    lost.ok();
+    for part in [
+        "kept: the rows of 15 runs",
+        "again: 1 run, whose file with flows is gone",
+    ] {
+        assert!(lost.stderr.contains(part), "{part}: {}", lost.stderr);
+    }
+}

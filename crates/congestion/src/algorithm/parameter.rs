@@ -115,6 +115,7 @@ impl Parameter {
 }
 
 /// A parameter with its Rust type, so that an algorithm reads values that the registry checked.
+#[derive(Debug)]
 pub(crate) struct Typed<T> {
     pub(crate) name: &'static str,
     pub(crate) doc: &'static str,

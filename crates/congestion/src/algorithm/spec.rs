@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use weir_units::Rate;
+use weir_units::{ByteSize, Rate};
 
 use super::parameter::ParameterType;
 use super::{Algorithm, Context, MAX_RATE, MAX_WINDOW, Parameter, SpecError, Typed, Value};
@@ -73,14 +73,73 @@ impl AlgorithmSpec {
     /// Builds a controller in its initial state.
     pub fn build(&self, context: &Context) -> Box<dyn Controller> {
         let controller = (self.algorithm.build)(self, context);
-        let (window, rate) = (self.get(&MAX_WINDOW), self.max_rate());
-        if window == MAX_WINDOW.default && rate.is_none() {
+        if !self.has_caps() {
             return controller;
         }
+        let (window, rate) = self.caps();
         let mut capped = CappedController::new(controller);
-        capped.set_window_cap(Some(window));
+        capped.set_window_cap(window);
         capped.set_rate_cap(rate);
         Box::new(capped)
+    }
+
+    /// Whether a cap is set, be it `unbounded`: then it can change while a flow runs.
+    fn has_caps(&self) -> bool {
+        let mut names = self.values.iter().map(|(parameter, _)| parameter.name);
+        names.any(|name| name == MAX_WINDOW.name || name == MAX_RATE.name)
+    }
+
+    /// Returns the largest window and the highest rate, if they are bounded.
+    pub(crate) fn caps(&self) -> (Option<ByteSize>, Option<Rate>) {
+        let window = self.get(&MAX_WINDOW);
+        let window = (window != MAX_WINDOW.default).then_some(window);
+        (window, self.max_rate())
+    }
+
+    /// Returns the names of the parameters that can change while a flow runs: see
+    /// [`Controller::set_parameters`].
+    pub fn adjustable(&self) -> Vec<&'static str> {
+        let controller = (self.algorithm.build)(
+            self,
+            &Context {
+                packet_size: ByteSize::from_bytes(1),
+                seed: 0,
+                is_paced: false,
+            },
+        );
+        let names = controller.adjustable().iter().copied();
+        names.chain([MAX_WINDOW.name, MAX_RATE.name]).collect()
+    }
+
+    /// Returns the specification for flows whose parameters change while they run to these values, before the
+    /// first change. It behaves as this one.
+    #[must_use]
+    pub fn prepared_for(&self, changes: &[(&'static str, Value)]) -> Self {
+        let mut prepared = self.clone();
+        let caps = [MAX_WINDOW.parameter(), MAX_RATE.parameter()];
+        for (name, _) in changes {
+            let cap = caps.iter().find(|cap| cap.name == *name);
+            if let (Some(cap), Ok(parameter)) = (cap, self.parameter(name))
+                && !self.values.iter().any(|(set, _)| set.name == *name)
+            {
+                prepared.values.push((parameter, cap.default));
+            }
+        }
+        prepared
+    }
+
+    /// Returns the specification with these values in place of its own.
+    ///
+    /// # Errors
+    /// A parameter does not exist, or does not accept its value.
+    pub fn with_changed(&self, changes: &[(&'static str, Value)]) -> Result<Self, SpecError> {
+        let mut changed = self.clone();
+        for (name, value) in changes {
+            let parameter = changed.parameter(name)?;
+            changed.values.retain(|(set, _)| set.name != *name);
+            changed.set(parameter, *value)?;
+        }
+        Ok(changed)
     }
 
     /// Returns the value of a parameter.

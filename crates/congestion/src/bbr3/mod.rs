@@ -323,6 +323,24 @@ impl Controller for Bbr3 {
         self.undo_loss(spurious);
     }
 
+    fn adjustable(&self) -> &'static [&'static str] {
+        &[
+            MIN_WINDOW.name,
+            SEND_QUANTUM.name,
+            PROBE_RTT_INTERVAL.name,
+            PROBE_RTT_DURATION.name,
+            LOSS_THRESHOLD.name,
+        ]
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) {
+        self.min_packets = spec.get(&MIN_WINDOW);
+        self.max_quantum = spec.get(&SEND_QUANTUM);
+        self.probe_rtt_interval = spec.get(&PROBE_RTT_INTERVAL);
+        self.probe_rtt_duration = spec.get(&PROBE_RTT_DURATION);
+        self.loss_threshold = spec.get(&LOSS_THRESHOLD);
+    }
+
     fn on_packet_size(&mut self, size: ByteSize) {
         self.packet = size.max(ByteSize::from_bytes(1));
         if self.used {

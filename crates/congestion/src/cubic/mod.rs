@@ -19,7 +19,7 @@ use crate::algorithm::Algorithm;
 use crate::loss_window::{
     INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, Reaction, WHOLE_PACKETS,
 };
-use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
+use crate::{AckSample, AlgorithmSpec, Controller, LossSample, Snapshot, SpuriousLoss};
 use curve::{BETA, CubicEpoch};
 use parameters::{
     AGGRESSIVENESS, FAST_CONVERGENCE, HYSTART, HYSTART_ACK_DELTA, HYSTART_LOW_WINDOW, HYSTART_MAX,
@@ -238,6 +238,28 @@ impl Controller for Cubic {
         self.history.w_max *= ratio;
         self.history.prior *= ratio;
         self.epoch = None;
+    }
+
+    fn adjustable(&self) -> &'static [&'static str] {
+        &[
+            MIN_WINDOW.name,
+            AGGRESSIVENESS.name,
+            FAST_CONVERGENCE.name,
+            RENO_FRIENDLY.name,
+            LOSS_WINDOW.name,
+        ]
+    }
+
+    /// The curve in use ends: the next one begins at the window of now, with the new parameters.
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) {
+        let (c, is_friendly) = (spec.get(&AGGRESSIVENESS), spec.get(&RENO_FRIENDLY));
+        if (c, is_friendly) != (self.c, self.reno_friendly) {
+            self.epoch = None;
+        }
+        (self.c, self.reno_friendly) = (c, is_friendly);
+        self.fast_convergence = spec.get(&FAST_CONVERGENCE);
+        self.window
+            .set_parameters(spec, spec.get(&MIN_WINDOW) as f64);
     }
 
     #[inline]

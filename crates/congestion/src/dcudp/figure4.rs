@@ -191,6 +191,24 @@ impl Controller for Dcudp {
         self.phase = "loss";
     }
 
+    fn adjustable(&self) -> &'static [&'static str] {
+        &[
+            RAISE_DATA.name,
+            STOP_AT_MAX.name,
+            INCREMENT.name,
+            INCREMENT_PER_RTT.name,
+            FREEZE.name,
+        ]
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) {
+        self.raise_data = spec.get(&RAISE_DATA);
+        self.stop_at_max = spec.get(&STOP_AT_MAX);
+        self.increment = spec.get(&INCREMENT);
+        self.increment_per_rtt = spec.get(&INCREMENT_PER_RTT);
+        self.freeze = spec.get(&FREEZE);
+    }
+
     fn on_packet_size(&mut self, size: ByteSize) {
         self.rates.resize(size);
         self.rates.bound(self.rtt);

@@ -26,6 +26,11 @@ impl DeliveryAverage {
         }
     }
 
+    /// Sets the averaging time.
+    pub(super) fn set_average(&mut self, average: f64) {
+        self.average = average;
+    }
+
     pub(super) fn add(&mut self, packets: f64, elapsed: Duration, min_rtt: Duration) {
         let elapsed = elapsed.as_secs_f64();
         let least = self.rate().map_or(0.0, |rate| FEWEST / rate);

@@ -37,7 +37,7 @@ use weir_units::{ByteSize, Duration, Rate};
 use self::delivered::DeliveryAverage;
 pub(crate) use self::parameters::{AVERAGE, DRAIN, G, KEEP, PATIENCE};
 use self::parameters::{INCREMENT, PARAMETERS};
-use crate::algorithm::{Algorithm, Context};
+use crate::algorithm::{Algorithm, Context, Typed};
 use crate::dcudp::rates::{Rates, one_packet_per_rtt};
 use crate::dcudp::round::RoundTripCounts;
 use crate::dcudp::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
@@ -50,6 +50,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     build: |spec, context| {
         let pace = Pace {
             increment: spec.get(&INCREMENT),
+            increment_of: &INCREMENT,
             reference: Duration::ZERO,
         };
         Box::new(Proportional::new(ALGORITHM.name, pace, spec, context))
@@ -72,6 +73,8 @@ const MOST_DOUBLINGS: u64 = 40;
 pub(crate) struct Pace {
     /// Packets per period that the rate grows in one.
     pub(crate) increment: f64,
+    /// The parameter with that number: its default differs.
+    pub(crate) increment_of: &'static Typed<f64>,
     /// The shortest period; a longer minimum RTT is the period.
     pub(crate) reference: Duration,
 }
@@ -276,6 +279,28 @@ impl Controller for Proportional {
         self.alpha = 1.0;
         self.slow_down();
         self.phase = "loss";
+    }
+
+    fn adjustable(&self) -> &'static [&'static str] {
+        &[
+            G.name,
+            INCREMENT.name,
+            KEEP.name,
+            AVERAGE.name,
+            DRAIN.name,
+            PATIENCE.name,
+            FREEZE.name,
+        ]
+    }
+
+    fn set_parameters(&mut self, spec: &AlgorithmSpec) {
+        self.g = spec.get(&G);
+        self.pace.increment = spec.get(self.pace.increment_of);
+        self.keep = spec.get(&KEEP);
+        self.delivered.set_average(spec.get(&AVERAGE));
+        self.drain = spec.get(&DRAIN);
+        self.patience = spec.get(&PATIENCE);
+        self.freeze = spec.get(&FREEZE);
     }
 
     fn on_packet_size(&mut self, size: ByteSize) {

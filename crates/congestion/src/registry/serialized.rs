@@ -40,14 +40,20 @@ impl Serialize for AlgorithmSpec {
             }
         }
         for (name, value) in self.values() {
-            match value {
-                Value::Float(value) => table.serialize_entry(name, &value)?,
-                Value::Integer(value) => table.serialize_entry(name, &value)?,
-                Value::Boolean(value) => table.serialize_entry(name, &value)?,
-                quantity => table.serialize_entry(name, &quantity.to_string())?,
-            }
+            table.serialize_entry(name, &value)?;
         }
         table.end()
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Float(value) => serializer.serialize_f64(*value),
+            Self::Integer(value) => serializer.serialize_u64(*value),
+            Self::Boolean(value) => serializer.serialize_bool(*value),
+            quantity => serializer.collect_str(quantity),
+        }
     }
 }
 

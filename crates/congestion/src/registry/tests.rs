@@ -1,8 +1,10 @@
 use proptest::prelude::*;
-use weir_units::{ByteSize, Duration, Rate};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::*;
 use crate::algorithm::{Context, Parameter};
+use crate::samples::{PACKET, ack, loss};
+use crate::{Controller, LossCause, PacketSent};
 
 const CONTEXT: Context = Context {
     packet_size: ByteSize::from_bytes(1_500),
@@ -213,5 +215,96 @@ proptest! {
     #[test]
     fn parsing_arbitrary_text_never_panics(text: String) {
         let _ = text.parse::<AlgorithmSpec>();
+    }
+}
+
+/// Another value of a parameter than its default, not far from it.
+fn other_value(parameter: &Parameter) -> Value {
+    let value = match parameter.default {
+        Value::Float(value) => Value::Float(value / 2.0 + 0.01),
+        Value::Integer(value) => Value::Integer(value + 1),
+        Value::Boolean(value) => Value::Boolean(!value),
+        Value::Duration(value) => Value::Duration(value / 2 + Duration::from_micros(1)),
+        Value::Size(ByteSize::MAX) => Value::Size(ByteSize::from_bytes(20_000)),
+        Value::Size(value) => Value::Size(value / 2),
+        Value::Rate(_) => Value::Rate(Rate::from_mbps(500)),
+    };
+    assert!(parameter.accepts(&value), "{}: {value}", parameter.name);
+    value
+}
+
+/// The window and the rate after each of many events.
+fn states(controller: &mut dyn Controller) -> Vec<(ByteSize, Option<Rate>)> {
+    let mut states = Vec::new();
+    for round in 1..=200_u64 {
+        let now = 100 * round;
+        controller.on_sent(&PacketSent {
+            now: Time::ZERO + Duration::from_micros(now - 90),
+            size: PACKET,
+            in_flight: PACKET * 3,
+        });
+        if round % 23 == 0 {
+            let cause = match round % 46 {
+                0 => LossCause::Timeout,
+                _ => LossCause::Acks,
+            };
+            controller.on_loss(&loss(now - 1, now - 60, 1, cause));
+        }
+        let mut sample = ack(now, now - 20 - 40 * (round % 3), 1 + round % 4);
+        sample.min_rtt = Duration::from_micros(20);
+        sample.round_ended = round % 2 == 0;
+        if round % 7 == 0 {
+            sample.ce_marked = PACKET;
+        }
+        controller.on_ack(&sample);
+        states.push((controller.window(), controller.pacing_rate()));
+    }
+    states
+}
+
+#[test]
+fn a_changed_parameter_acts_as_one_that_was_set() {
+    for algorithm in algorithms() {
+        let plain = AlgorithmSpec::new(algorithm.name).unwrap();
+        let names = plain.adjustable();
+        for name in &names {
+            let parameter = plain.parameter(name).unwrap();
+            let changes = [(parameter.name, other_value(parameter))];
+            let prepared = plain.prepared_for(&changes);
+            let changed = prepared.with_changed(&changes).unwrap();
+            let (mut built, mut running) = (changed.build(&CONTEXT), prepared.build(&CONTEXT));
+            running.set_parameters(&changed);
+            assert_eq!(states(&mut *built), states(&mut *running), "{changed}");
+            // Back again, it acts as if nothing had been.
+            let (mut built, mut running) = (plain.build(&CONTEXT), changed.build(&CONTEXT));
+            running.set_parameters(&prepared);
+            if *name != "min_window" {
+                assert_eq!(states(&mut *built), states(&mut *running), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn values_are_changed_within_their_range() {
+    let spec: AlgorithmSpec = "dctcp,g=0.5,min_window=1".parse().unwrap();
+    let changed = spec.with_changed(&[("g", Value::Float(0.25))]).unwrap();
+    assert_eq!(changed, "dctcp,min_window=1,g=0.25".parse().unwrap());
+    assert!(spec.with_changed(&[("g", Value::Float(2.0))]).is_err());
+    assert!(spec.with_changed(&[("beta", Value::Float(0.1))]).is_err());
+}
+
+#[test]
+fn the_documentation_lists_the_parameters_that_change() {
+    let page = include_str!("../../../../docs/algorithms.md");
+    for algorithm in algorithms() {
+        let names = AlgorithmSpec::of(algorithm).adjustable();
+        // The caps of all algorithms come last.
+        let own = names[..names.len() - 2]
+            .iter()
+            .map(|name| format!("`{name}`"));
+        let own = own.collect::<Vec<_>>().join(", ");
+        let row = format!("| `{}`, changing | {own} |", algorithm.name);
+        assert!(page.lines().any(|line| line == row), "{row}");
     }
 }

@@ -11,13 +11,13 @@ use crate::role::{Role, has_address};
 
 /// A peer and its certificate, whose signatures TLS has verified.
 #[derive(Clone, Debug)]
-pub(super) struct Peer {
-    pub(super) address: IpAddr,
-    pub(super) certificate: CertificateDer<'static>,
+pub(crate) struct Peer {
+    pub(crate) address: IpAddr,
+    pub(crate) certificate: CertificateDer<'static>,
 }
 
 impl Peer {
-    pub(super) fn of<T>(request: &Request<T>) -> Result<Self, Refusal> {
+    pub(crate) fn of<T>(request: &Request<T>) -> Result<Self, Refusal> {
         let peer = request.extensions().get::<Self>().cloned();
         peer.ok_or_else(|| Refusal::Role("anybody".to_owned()))
     }

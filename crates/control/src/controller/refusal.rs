@@ -8,7 +8,7 @@ use crate::translate::DecodeError;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     #[error(transparent)]
     Demand(#[from] DemandError),
     #[error(transparent)]

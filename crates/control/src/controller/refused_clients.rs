@@ -13,7 +13,7 @@ use crate::quota::LogQuota;
 /// Counts and logs clients that are refused. The same address with the same reason is logged less and
 /// less often. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct RefusedClients {
+pub(crate) struct RefusedClients {
     count: Counter,
     log: Arc<Mutex<RefusalLog>>,
 }
@@ -40,7 +40,7 @@ impl RefusedClients {
     }
 
     /// Counts a refused client, and logs it unless the same was logged not long ago.
-    pub(super) fn note(&self, address: IpAddr, reason: &str) {
+    pub(crate) fn note(&self, address: IpAddr, reason: &str) {
         self.count.inc();
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(left_out) = log.take(Instant::now(), address, reason) {

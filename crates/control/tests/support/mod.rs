@@ -88,6 +88,7 @@ impl Process {
             config,
             rules: Vec::new(),
             flows_per_client,
+            policies: None,
             metrics: None,
         })
     }

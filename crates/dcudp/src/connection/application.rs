@@ -1,6 +1,7 @@
 //! The application's reads and writes.
 
 use bytes::Bytes;
+use weir_congestion::AlgorithmSpec;
 
 use super::Connection;
 use super::close::LifeCycle;
@@ -8,6 +9,12 @@ use crate::config::DataKind;
 use crate::error::{ConnectionError, ReadError, WriteError};
 
 impl Connection {
+    /// Takes over the parameters of the rate control that
+    /// [change](weir_congestion::Controller::set_parameters) while it runs.
+    pub fn set_congestion_parameters(&mut self, spec: &AlgorithmSpec) {
+        self.sender.set_congestion_parameters(spec);
+    }
+
     /// Copies as much of `data` into the send buffer as fits, and returns that length. Possible
     /// before the handshake is complete.
     ///

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use weir_canary::{Canaries, RuleId};
+use weir_canary::{Canaries, GroupStatistics, RuleId, Snapshot};
 use weir_metrics::Registry;
 use weir_policy::{Policy, PolicyRule};
 use weir_units::Time;
@@ -25,6 +25,8 @@ use crate::operation::{
     CanaryStatus, Enforce, ResumeError, RuleStatus, SocketMetrics, SocketStatus, Status,
 };
 
+/// The longest time of which a snapshot can be: that of which a guard can be.
+const LONGEST_SPAN: Duration = Duration::from_secs(600);
 /// The time between two looks at what may have changed.
 const STEP: Duration = Duration::from_millis(100);
 /// The time between two updates of the metrics, for which all sockets are counted.
@@ -35,6 +37,8 @@ const SURVEY: Duration = Duration::from_secs(1);
 pub struct Options {
     /// Decides and counts only; no socket is changed.
     pub is_dry_run: bool,
+    /// Measures all connections, also those that no rule is for: [`Enforce::snapshot`] has what they did.
+    pub measures_all: bool,
     /// The command of a process that undoes all if this one is killed; without it the next start does.
     pub guardian: Option<GuardianCommand>,
 }
@@ -54,6 +58,8 @@ pub struct Enforcer {
     canaries: Canaries,
     /// The numbers of the rules in force, by their slots.
     measured: BTreeMap<u32, RuleId>,
+    /// What all connections did since the policy came into force, if they are measured.
+    all: GroupStatistics,
     metrics: Option<SocketMetrics>,
     surveyed: Instant,
     is_gone: bool,
@@ -98,6 +104,7 @@ impl Enforcer {
             slots: Slots::default(),
             canaries: Canaries::default(),
             measured: BTreeMap::new(),
+            all: GroupStatistics::new(LONGEST_SPAN.into()),
             metrics: None,
             surveyed: Instant::now(),
             is_gone: false,
@@ -139,6 +146,11 @@ impl Enforcer {
 
     /// Puts another policy in force; the one before stays if that is not possible.
     fn put_in_force(&mut self, policy: Policy) -> Result<(), CgroupError> {
+        let policy = if self.options.measures_all {
+            with_rest(policy)
+        } else {
+            policy
+        };
         if policy.rules.len() > MOST_RULES {
             return Err(CgroupError::TooManyRules {
                 found: policy.rules.len(),
@@ -177,6 +189,7 @@ impl Enforcer {
                 slot,
                 congestion,
                 groups: groups.clone(),
+                is_measured: self.options.measures_all || rule.needs_records(),
                 is_off: self.canaries.is_undone(id),
             })
             .collect();
@@ -258,6 +271,7 @@ impl Enforcer {
                 self.rule_status(number, slot, population(number).unwrap_or_default())
             })
             .filter(|rule| rule.is_current || rule.flows + rule.control_flows > 0)
+            .filter(|rule| !(self.options.measures_all && rule.line == REST))
             .collect();
         rules.sort_by_key(|rule| (!rule.is_current, rule.line));
         SocketStatus {
@@ -291,15 +305,20 @@ impl Enforcer {
     /// Evaluates what measured connections have done, and takes rules back whose guards say so.
     fn take_records(&mut self) -> Result<(), CgroupError> {
         let records = self.programs.take_records()?;
-        if self.canaries.is_empty() {
+        if self.canaries.is_empty() && !self.options.measures_all {
             return Ok(());
         }
         let now = monotonic();
         for record in records {
             if let Some(rule) = self.measured.get(&record.slot) {
-                self.canaries.record(now, &record.of(*rule));
+                let record = record.of(*rule);
+                self.canaries.record(now, &record);
+                if self.options.measures_all {
+                    self.all.record(now, &record);
+                }
             }
         }
+        self.all.forget_old(now);
         let undone = self.canaries.evaluate(now);
         if undone.is_empty() {
             return Ok(());
@@ -312,6 +331,18 @@ impl Enforcer {
         }
         self.put_in_force(self.policy.clone())
     }
+}
+
+/// The line of the rule for all other connections, which only measures them.
+const REST: u32 = 0;
+
+/// Adds a rule for all other connections, if there is room.
+fn with_rest(mut policy: Policy) -> Policy {
+    let has_rest = policy.rules.last().is_some_and(|rule| rule.line == REST);
+    if !has_rest && policy.rules.len() < MOST_RULES {
+        policy.rules.push(PolicyRule::new(None));
+    }
+    policy
 }
 
 /// Returns the time of a clock that does not go back.
@@ -331,6 +362,7 @@ impl Enforce for Enforcer {
     fn set_policy(&mut self, policy: Policy) -> Result<(), CgroupError> {
         let before = self.policy.clone();
         let Err(error) = self.put_in_force(policy) else {
+            self.all = GroupStatistics::new(LONGEST_SPAN.into());
             return Ok(());
         };
         // What was changed before the error is taken back.
@@ -354,6 +386,11 @@ impl Enforce for Enforcer {
         self.keep_guardian();
         self.follow_groups()?;
         self.survey()
+    }
+
+    fn snapshot(&self, span: weir_units::Duration) -> Option<Snapshot> {
+        let snapshot = || self.all.snapshot_of_last(monotonic(), span);
+        self.options.measures_all.then(snapshot)
     }
 
     fn take_gone(&mut self) -> Vec<String> {

@@ -77,6 +77,8 @@ pub(super) struct SocketRule<'r> {
     pub(super) congestion: Option<(String, KernelCongestion)>,
     /// The numbers of its control groups, `None` for those that do not exist.
     pub(super) groups: Vec<Option<u64>>,
+    /// Whether its connections are measured.
+    pub(super) is_measured: bool,
     /// Whether it was taken back.
     pub(super) is_off: bool,
 }
@@ -174,7 +176,7 @@ impl SocketRule<'_> {
         bytes.number(self.rule.share.map_or(0, Share::seed));
         bytes.0.extend([
             self.rule.compare.into(),
-            self.rule.needs_records().into(),
+            self.is_measured.into(),
             self.is_off.into(),
             0,
         ]);
@@ -263,6 +265,7 @@ mod tests {
             slot: 5,
             congestion: None,
             groups: vec![Some(9)],
+            is_measured: false,
             is_off: false,
         };
         let mut bytes = Bytes(Vec::new());

@@ -8,18 +8,22 @@ pub mod control;
 mod frame_metrics;
 mod metrics;
 mod policy_metrics;
+mod processors;
 mod resume_error;
 mod socket_metrics;
 mod status;
 
+use weir_canary::Snapshot;
 use weir_metrics::Registry;
 use weir_policy::Policy;
+use weir_units::Duration;
 
 pub use crate::bypass::{BypassCounts, FastPathCounts};
 pub use canary_status::{CanaryStatus, GroupStatus, IntervalStatus, PeriodStatus, UndoneStatus};
 pub(crate) use frame_metrics::{FrameMetrics, InterfaceFrames};
 pub use metrics::{EnforcerMetrics, PlaneKind};
 pub use policy_metrics::PolicyMetrics;
+pub use processors::ProcessorUse;
 pub use resume_error::ResumeError;
 pub use socket_metrics::SocketMetrics;
 pub use status::{
@@ -66,6 +70,13 @@ pub trait Enforce {
 
     /// Returns whether too little is left to continue.
     fn is_over(&self) -> bool;
+
+    /// Returns what all connections did in the last span, under the policy in force; `None` where they are not
+    /// measured.
+    fn snapshot(&self, span: Duration) -> Option<Snapshot> {
+        let _ = span;
+        None
+    }
 
     /// Returns the status.
     fn status(&self) -> Status;

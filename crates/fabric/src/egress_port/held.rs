@@ -6,6 +6,7 @@ use super::{
     ByteSize, Duration, EgressPort, FaultSettings, Faults, Packet, PacketCount, PortChange, Rate,
     Rule, Script, Time,
 };
+use crate::codel::CodelSettings;
 use crate::scheduler::Scheduler;
 
 /// The packets of a port, and its faults.
@@ -251,6 +252,31 @@ impl<P: Packet + Clone> EgressPort<P> {
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
         self.watch();
         self.queue.set_rules(rules);
+    }
+
+    /// Changes the queue's rules for packets to come, as [`Queue::change_rules`] does. Those of a port with a
+    /// scheduler are the rules of each of its queues.
+    pub fn change_rules(&mut self, rules: impl Into<Vec<Rule>>) {
+        let rules = rules.into();
+        match self.scheduler_mut() {
+            Some(scheduler) => scheduler.change_rules(&rules),
+            None => {
+                self.watch();
+                self.queue.change_rules(rules);
+            }
+        }
+    }
+
+    /// Changes the target and the interval of CoDel, if the port's scheduler has it.
+    pub fn change_codel(&mut self, now: Time, settings: CodelSettings) {
+        self.dequeue_due(now);
+        if let Some(scheduler) = self.scheduler_mut() {
+            scheduler.change_codel(settings);
+        }
+    }
+
+    fn scheduler_mut(&mut self) -> Option<&mut Scheduler<P>> {
+        self.held.as_deref_mut()?.scheduler.as_deref_mut()
     }
 
     /// Changes the random faults for packets that reach the link's far end after `now`.

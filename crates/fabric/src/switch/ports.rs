@@ -1,6 +1,6 @@
 //! The ports of a switch: the stage after the elements.
 
-use weir_units::Time;
+use weir_units::{ByteSize, Time};
 
 use crate::counters::{DropReason, PacketCount, StageCounters};
 use crate::egress_port::EgressPort;
@@ -49,6 +49,13 @@ impl<P: Packet + Clone> Ports<P> {
         self.egress_ports.iter_mut().for_each(EgressPort::watch);
         self.usage = Some(BufferUsage::new(buffer, &self.egress_ports)?);
         Ok(self)
+    }
+
+    /// Replaces the shared buffer, if there is one, for packets to come.
+    pub(super) fn change_shared_buffer(&mut self, buffer: SharedBuffer) {
+        if let Some(usage) = &mut self.usage {
+            usage.change(buffer);
+        }
     }
 
     pub(super) fn egress_ports(&self) -> &[EgressPort<P>] {
@@ -111,6 +118,20 @@ impl<P: Packet + Clone> Ports<P> {
                 egress_port.transmit_within(now, packet, room)
             }),
         }
+    }
+
+    /// Queues a packet of this length at `port` as [`EgressPort::transmit_unwatched`] does.
+    #[inline(always)]
+    pub(super) fn transmit_unwatched(
+        &mut self,
+        now: Time,
+        port: PortIndex,
+        length: ByteSize,
+    ) -> Option<Time> {
+        let egress_port = self.egress_ports.get_mut(port.index())?;
+        let arrival = egress_port.transmit_unwatched(now, length)?;
+        self.counters.arrived.record(length);
+        Some(arrival)
     }
 
     /// Sends a packet by the port of its route, which holds it.

@@ -1,6 +1,9 @@
 //! Routes: the egress port for each destination.
 
-use weir_units::Time;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use weir_units::{Duration, Time};
 
 use crate::flow_hash::mix;
 use crate::packet::{self, Packet};
@@ -27,6 +30,11 @@ pub enum LoadBalancing {
     /// The flow decides (ECMP: RFC 2992), so that its packets stay in order.
     #[default]
     Flow,
+    /// Packets of a flow take a random one, and another after each gap (Vanini et al., NSDI 2017).
+    Flowlet {
+        /// The shortest time between two packets after which the second may take another port.
+        gap: Duration,
+    },
     /// Each packet takes a random one (Dixit et al., INFOCOM 2013): packets of a flow may overtake one another.
     Packet,
 }
@@ -40,6 +48,18 @@ pub struct Routes {
     /// The ports of routes that have several.
     sets: Vec<PortIndex>,
     load_balancing: LoadBalancing,
+    flowlets: RefCell<Flowlets>,
+}
+
+/// The flowlets of the flows that have passed a switch, by a part of the flow's hash: flows that share an entry share
+/// their gaps, as in a switch with a table of so many entries.
+type Flowlets = HashMap<u16, Flowlet>;
+
+/// A part of a flow without a gap.
+#[derive(Clone, Copy, Debug)]
+struct Flowlet {
+    begin: Time,
+    last: Time,
 }
 
 /// The route to a destination.
@@ -107,6 +127,11 @@ impl Routes {
         })
     }
 
+    /// Whether the choice of a port depends on the packets before.
+    pub(super) fn has_flowlets(&self) -> bool {
+        matches!(self.load_balancing, LoadBalancing::Flowlet { .. })
+    }
+
     /// Returns all ports to a destination.
     pub(super) fn ports_to(&self, destination: u32) -> impl Iterator<Item = PortIndex> {
         let route = self
@@ -115,6 +140,13 @@ impl Routes {
             .copied()
             .unwrap_or_default();
         (0..route.choices).filter_map(move |choice| self.choice(route, choice))
+    }
+
+    /// Returns the port by which all packets for a destination leave, if there is only one.
+    #[inline(always)]
+    pub(super) fn only_port_to(&self, destination: u32) -> Option<PortIndex> {
+        let route = *self.to.get(destination as usize)?;
+        (route.choices == 1).then_some(PortIndex(route.first))
     }
 
     /// Returns the port by which a packet that arrives at `now` leaves.
@@ -133,6 +165,22 @@ impl Routes {
         }
     }
 
+    /// Returns when the flowlet of a packet began. It is the same if it is asked for again at the same time; times
+    /// must not run backwards.
+    fn flowlet(&self, now: Time, flow: u64, gap: Duration) -> Time {
+        let mut flowlets = self.flowlets.borrow_mut();
+        let entry = (mix(flow) >> 48) as u16;
+        let flowlet = flowlets.entry(entry).or_insert(Flowlet {
+            begin: now,
+            last: now,
+        });
+        if now.since(flowlet.last) >= gap {
+            flowlet.begin = now;
+        }
+        flowlet.last = now;
+        flowlet.begin
+    }
+
     /// Returns one of several ports, by the flow or at random. A random one depends on the time alone, so that
     /// it is the same whenever it is asked for.
     #[inline(never)]
@@ -146,6 +194,7 @@ impl Routes {
         let flow = packet.flow_hash() ^ seed;
         let hashed = match self.load_balancing {
             LoadBalancing::Flow => flow,
+            LoadBalancing::Flowlet { gap } => flow ^ mix(self.flowlet(now, flow, gap).as_nanos()),
             LoadBalancing::Packet => flow ^ mix(now.as_nanos()),
         };
         // The product is below the number of choices times 2^64.
@@ -270,5 +319,30 @@ mod tests {
             routes.iter().eq([(0, 7), (1, 2), (1, 5), (1, 6)]
                 .map(|(destination, port)| (destination, PortIndex(port))))
         );
+    }
+
+    #[test]
+    fn a_flowlet_stays_on_its_port_until_a_gap() {
+        let gap = Duration::from_micros(50);
+        let routes = Routes::new()
+            .with_load_balancing(LoadBalancing::Flowlet { gap })
+            .with(1, ports(&[0, 1, 2, 3]));
+        let mut now = Time::ZERO;
+        let mut taken = Vec::new();
+        for _ in 0..200 {
+            let first = routes.port_for(now, &Sent { to: 1, port: 1 }, 1);
+            for _ in 0..10 {
+                now += Duration::from_micros(49);
+                let port = routes.port_for(now, &Sent { to: 1, port: 1 }, 1);
+                assert_eq!(port, first);
+                assert_eq!(routes.port_for(now, &Sent { to: 1, port: 1 }, 1), first);
+            }
+            taken.extend(first);
+            now += gap;
+        }
+        for port in ports(&[0, 1, 2, 3]) {
+            let count = taken.iter().filter(|taken| **taken == port).count();
+            assert!((25..=75).contains(&count), "{port:?}: {count}");
+        }
     }
 }

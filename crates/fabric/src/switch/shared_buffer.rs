@@ -115,6 +115,11 @@ impl BufferUsage {
         Ok(usage)
     }
 
+    /// Replaces the size and the limits for packets to come. Packets that wait stay.
+    pub(super) fn change(&mut self, buffer: SharedBuffer) {
+        self.buffer = buffer;
+    }
+
     /// Lets `act` send a packet by `port`, whose queue may then be as long as its second argument says.
     pub(super) fn admit<P: Packet + Clone, T>(
         &mut self,

@@ -144,7 +144,7 @@ impl<T: Transport> Client<'_, T> {
         arrivals: Arrivals,
     ) -> Result<(), FlowFailure> {
         let start = self.clock.now();
-        let mut ticks = PacketSchedule::new(start, rate, packet, arrivals, self.order.seed);
+        let mut ticks = PacketSchedule::new(start, (rate, packet, arrivals), self.order);
         let mut link = self.dialer()?.dial(self.meter).await?;
         link.open_one_way().await?;
         let write = self.order.write_size.bytes();
@@ -259,7 +259,8 @@ impl<T: Transport> Client<'_, T> {
         let mut random = Random::new(self.order.seed);
         let dialer = self.dialer()?;
         let of_pair = mean_interval.mul_f64(f64::from(self.order.related_flows.max(1)));
-        let mut next = self.order.start + random.exponential(of_pair);
+        let load = &self.order.load;
+        let mut next = load.after(self.order.start, random.exponential(of_pair));
         let mut running = FuturesUnordered::new();
         let mut number = 0;
         loop {
@@ -271,7 +272,7 @@ impl<T: Transport> Client<'_, T> {
             let arrival = PartialTransfer::new(self.order, self.context, self.meter);
             running.push(arrive(&dialer, arrival, self.clock, number, size));
             number += 1;
-            next += random.exponential(of_pair);
+            next = load.after(next, random.exponential(of_pair));
         }
     }
 }

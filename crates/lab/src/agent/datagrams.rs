@@ -51,7 +51,7 @@ pub(super) async fn send(
         UdpEcn::Ect0 => Some(EcnCodepoint::Ect0),
         UdpEcn::Ect1 => Some(EcnCodepoint::Ect1),
     };
-    let mut ticks = PacketSchedule::new(alarm.now(), rate, packet, arrivals, order.seed);
+    let mut ticks = PacketSchedule::new(alarm.now(), (rate, packet, arrivals), order);
     let socket = Udp::bind(*local).map_err(setup_failure)?;
     loop {
         let due = ticks.wait(&mut alarm, QUANTUM).await;

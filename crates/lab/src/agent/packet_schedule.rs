@@ -7,6 +7,7 @@ use weir_scenario::Arrivals;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::clock::RunTimer;
+use crate::control::{FlowOrder, LoadFactors};
 
 /// The due times of packets, drawn as in the simulator.
 #[derive(Debug)]
@@ -14,6 +15,7 @@ pub(super) struct PacketSchedule {
     interval: Duration,
     arrivals: Arrivals,
     random: Random,
+    load: LoadFactors,
     next: Time,
 }
 
@@ -21,9 +23,16 @@ impl PacketSchedule {
     /// Creates a schedule of packets of this IP length at this rate, the first at `start`.
     pub(super) fn new(
         start: Time,
-        rate: Rate,
-        packet: ByteSize,
-        arrivals: Arrivals,
+        (rate, packet, arrivals): (Rate, ByteSize, Arrivals),
+        order: &FlowOrder,
+    ) -> Self {
+        Self::with_load(start, (rate, packet, arrivals), &order.load, order.seed)
+    }
+
+    fn with_load(
+        start: Time,
+        (rate, packet, arrivals): (Rate, ByteSize, Arrivals),
+        load: &LoadFactors,
         seed: u64,
     ) -> Self {
         Self {
@@ -31,6 +40,7 @@ impl PacketSchedule {
             interval: rate.time_for(packet).max(Duration::from_nanos(1)),
             arrivals,
             random: Random::new(seed),
+            load: load.clone(),
             next: start,
         }
     }
@@ -56,10 +66,11 @@ impl PacketSchedule {
         let mut count = 0;
         while self.next <= now {
             count += 1;
-            self.next += match self.arrivals {
+            let interval = match self.arrivals {
                 Arrivals::Regular => self.interval,
                 Arrivals::Poisson => self.random.exponential(self.interval),
             };
+            self.next = self.load.after(self.next, interval);
         }
         count
     }
@@ -72,11 +83,10 @@ mod tests {
     fn ticks(arrivals: Arrivals) -> PacketSchedule {
         // 12 µs for 1500 bytes.
         let packet = ByteSize::from_bytes(1500);
-        PacketSchedule::new(
+        PacketSchedule::with_load(
             Time::from_nanos(500),
-            Rate::from_gbps(1),
-            packet,
-            arrivals,
+            (Rate::from_gbps(1), packet, arrivals),
+            &LoadFactors::default(),
             7,
         )
     }

@@ -8,6 +8,7 @@ use weir_scenario::{DcudpOptions, QuicOptions, TlsOptions, Transport, UdpEcn, Wo
 use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use super::LoadFactors;
 use crate::tcp_options::socket_settings;
 
 /// A command that the director sends to an agent.
@@ -100,6 +101,9 @@ pub struct FlowOrder {
     /// The fingerprint of the server's certificate, from [`AgentEvent::Ready`](super::AgentEvent::Ready) of its host; clients
     /// of TLS and QUIC accept no other.
     pub server_fingerprint: Option<String>,
+    /// The load of a `poisson` or `cbr` flow, if it changes.
+    #[serde(default, skip_serializing_if = "LoadFactors::is_constant")]
+    pub load: LoadFactors,
     /// The seed of the flow's random choices.
     pub seed: u64,
 }

@@ -12,6 +12,7 @@
 
 mod event;
 mod host_command;
+mod load_factors;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 pub use event::{AgentEvent, Completion, FlowFailure, FlowOutcome, FlowSample, HostSample};
 pub use host_command::{FlowOrder, HostChange, HostCommand, LiveTransport, Role};
+pub use load_factors::LoadFactors;
 
 /// A line is not a valid message.
 #[derive(Debug, thiserror::Error)]

@@ -227,6 +227,7 @@ fn flow_order() -> impl Strategy<Value = FlowOrder> {
                     related_flows,
                     start: times.0,
                     later_starts: vec![times.0; related_flows as usize % 3],
+                    load: LoadFactors(vec![(times.0, 0.5); related_flows as usize % 2]),
                     stop: times.1,
                     failover: times.2,
                     server_fingerprint: pin,

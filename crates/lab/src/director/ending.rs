@@ -136,6 +136,7 @@ impl Session<'_> {
             simulated: span.end.since(Time::ZERO),
             warm_up: span.begin.since(Time::ZERO),
             cpu: cpu.into_iter().fold(processor_time(), |sum, cpu| sum + cpu),
+            changes: weir_network::change_records(scenario, span.end),
             interrupted,
             groups: groups.into_iter().collect(),
             ports: report.ports.into_iter().collect(),

@@ -7,7 +7,7 @@ use weir_network::{Random, RngStream, Seeds};
 use weir_scenario::{ArrivalProcess, Group, HostIndex, Node, Scenario, Workload};
 use weir_units::{ByteSize, Rate, Time};
 
-use crate::control::{FlowOrder, LiveTransport, Role};
+use crate::control::{FlowOrder, LiveTransport, LoadFactors, Role};
 use crate::plan::{AddressPair, Plan};
 
 /// A flow between two hosts. Its index among all flows is its ID in orders and events.
@@ -29,6 +29,7 @@ pub(super) struct LiveFlow {
     /// The rates of both ends' egress links.
     rates: (Rate, Rate),
     companions: u32,
+    load: LoadFactors,
     seed: u64,
 }
 
@@ -40,6 +41,7 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
     for (position, group) in scenario.groups.iter().enumerate() {
         let mut random = Random::new(seeds.of(RngStream::Workload, position));
         let companions = ConcurrentFlows::of(group);
+        let load = load_factors(scenario, position);
         let arrives_at_random = matches!(group.workload, Workload::Poisson { .. });
         let per_pair = if arrives_at_random { 1 } else { group.flows };
         let each = group
@@ -64,11 +66,19 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
                 ends: plan.ends(&scenario.topology, &routes, group, pair, index),
                 rates: (rate_of(scenario, pair.0), rate_of(scenario, pair.1)),
                 companions: companions.of_pair(pair),
+                load: LoadFactors(load.clone()),
                 seed,
             });
         }
     }
     flows
+}
+
+/// Returns the load of a group from each change of it on.
+fn load_factors(scenario: &Scenario, group: usize) -> Vec<(Time, f64)> {
+    let mut factors = scenario.load_factors(group);
+    factors.dedup_by(|later, earlier| later.1 == earlier.1);
+    factors.split_off(1)
 }
 
 /// Returns when the second and later rounds of a group's transfers start on one of its flows.
@@ -168,6 +178,7 @@ impl LiveFlow {
             stop: group.stop,
             failover: group.failover,
             server_fingerprint: None,
+            load: self.load.clone(),
             seed: self.seed,
         }
     }

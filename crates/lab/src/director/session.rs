@@ -4,7 +4,7 @@ use weir_counters::FlowCounters;
 use weir_fabric::PortChange;
 use weir_network::{Random, RngStream, Seeds};
 use weir_results::{GroupSample, Observation, PortSample, Recorder, RunSummary};
-use weir_scenario::{PortIndex, Scenario, Workload};
+use weir_scenario::{ChangeSchedule, ChangedSettings, PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::epochs::{Epochs, Request};
@@ -38,6 +38,8 @@ pub(super) struct Session<'s> {
     pub(super) resources: Resources,
     pub(super) flow_table: FlowTable,
     event_schedule: EventSchedule,
+    /// The changes of the switch's settings that are to come.
+    changes: Option<ChangeSchedule>,
     pub(super) epochs: Option<Epochs>,
     sample_rounds: SampleRounds,
     sampling: Sampling,
@@ -110,6 +112,7 @@ impl<'s> Session<'s> {
             epochs: epochs(scenario, &flows),
             flow_table: FlowTable::new(flows),
             event_schedule: EventSchedule::new(scenario),
+            changes: ChangeSchedule::new(scenario),
             sampling: Sampling::new(scenario),
             warm_up: Some(Time::ZERO + scenario.warm_up),
             begin: Time::ZERO,
@@ -149,7 +152,8 @@ impl<'s> Session<'s> {
 
     /// Returns the time of the next action.
     fn timeout(&self, end: Time) -> Time {
-        let times = [self.event_schedule.timeout(), self.warm_up];
+        let change = self.changes.as_ref().and_then(ChangeSchedule::timeout);
+        let times = [self.event_schedule.timeout(), change, self.warm_up];
         let known = times.into_iter().flatten();
         let glance = self.clock.now() + GLANCE;
         known
@@ -163,6 +167,7 @@ impl<'s> Session<'s> {
         while let Some((port, happening)) = self.event_schedule.due(now) {
             self.apply_event(port, happening).await?;
         }
+        self.apply_changes(now)?;
         if self.warm_up.is_some_and(|end| end <= now) {
             self.warm_up = None;
             self.switch()?.begin()?;
@@ -198,6 +203,32 @@ impl<'s> Session<'s> {
             }
             PortEvent::Address => self.change_address(port).await,
         }
+    }
+
+    /// Applies the changes of the switch's settings that are due. Hosts know those of loads from the start.
+    fn apply_changes(&mut self, now: Time) -> Result<(), LabError> {
+        let Some(mut schedule) = self.changes.take() else {
+            return Ok(());
+        };
+        while let Some(change) = schedule.due(now) {
+            match change.set {
+                ChangedSettings::Queues { ports, .. } => {
+                    for port in ports {
+                        self.switch()?.change_queue(port, schedule.port(port))?;
+                    }
+                }
+                ChangedSettings::SharedBuffers { switches, .. } => {
+                    for switch in switches {
+                        if let Some(buffer) = schedule.switch(switch).shared_buffer {
+                            self.switch()?.change_shared_buffer(switch, buffer)?;
+                        }
+                    }
+                }
+                ChangedSettings::Groups { .. } => {}
+            }
+        }
+        self.changes = Some(schedule);
+        Ok(())
     }
 
     /// Sets the carrier of the host's interface at a port, like pulling or plugging its cable.

@@ -21,7 +21,9 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use weir_congestion::AlgorithmSpec;
-use weir_scenario::{FaultKind, HostIndex, Node, PortIndex, Scenario, Topology, Workload};
+use weir_scenario::{
+    ChangedSettings, FaultKind, HostIndex, Node, PortIndex, Scenario, Topology, Workload,
+};
 
 use addresses::Addresses;
 
@@ -107,6 +109,15 @@ fn check_parts(scenario: &Scenario) -> Result<(), PlanError> {
         }
         if scenario.sed.is_some() && group.deadline.is_some() && is_random {
             let key = format!("groups.{}.deadline", group.name);
+            return Err(PlanError::OnlySimulated { key });
+        }
+    }
+    // Queues change in the switch, and loads where flows start; a running stack keeps its parameters.
+    for (number, change) in scenario.changes.iter().enumerate() {
+        if let ChangedSettings::Groups { congestion, .. } = &change.set
+            && !congestion.is_empty()
+        {
+            let key = format!("changes.{number}.set.congestion");
             return Err(PlanError::OnlySimulated { key });
         }
     }

@@ -203,6 +203,20 @@ fn settings_only_of_the_simulation_are_refused() {
 }
 
 #[test]
+fn changes_of_parameters_are_refused_and_others_are_not() {
+    let plan = |set: &str| {
+        let changes = format!("[[changes]]\nat = '1ms'\n{set}\n");
+        Plan::new(&scenario(&format!("{DUMBBELL}\n{changes}")))
+    };
+    let error = plan("groups = 'cubic'\nset.congestion.min_window = 3").unwrap_err();
+    let expected = PlanError::OnlySimulated {
+        key: "changes.0.set.congestion".to_owned(),
+    };
+    assert_eq!(error, expected);
+    plan("ports = 'bottleneck'\nset.queue.buffer = '1MB'").unwrap();
+}
+
+#[test]
 fn a_trace_is_refused() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),

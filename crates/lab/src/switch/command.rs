@@ -7,7 +7,7 @@ use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
 use weir_fabric::PortChange;
 use weir_results::Drops;
-use weir_scenario::PortIndex;
+use weir_scenario::{Port as PortSettings, PortIndex, SharedBuffer, SwitchIndex};
 use weir_units::{ByteSize, Time};
 
 /// An interface of a host.
@@ -44,6 +44,9 @@ pub struct PortReading {
 #[derive(Debug)]
 pub(super) enum SwitchCommand {
     Apply(PortIndex, PortChange),
+    /// Changes the thresholds of a port's queue to those of these settings.
+    ChangeQueue(PortIndex, Box<PortSettings>),
+    ChangeSharedBuffer(SwitchIndex, SharedBuffer),
     Assign(IpAddr, PortIndex),
     Withdraw(IpAddr),
     Begin,

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
 use weir_fabric::PortChange;
-use weir_scenario::{PortIndex, Scenario};
+use weir_scenario::{Port, PortIndex, Scenario, SharedBuffer, SwitchIndex};
 use weir_sed::DemandRule;
 
 use super::address_owners::AddressOwners;
@@ -108,6 +108,26 @@ impl SwitchHandle {
     /// The switch has stopped.
     pub fn apply(&self, port: PortIndex, change: PortChange) -> Result<(), SwitchError> {
         self.send(SwitchCommand::Apply(port, change))
+    }
+
+    /// Changes the thresholds of a port's queue to those of `settings`.
+    ///
+    /// # Errors
+    /// The switch has stopped.
+    pub fn change_queue(&self, port: PortIndex, settings: &Port) -> Result<(), SwitchError> {
+        self.send(SwitchCommand::ChangeQueue(port, Box::new(settings.clone())))
+    }
+
+    /// Changes the shared buffer of a switch.
+    ///
+    /// # Errors
+    /// The switch has stopped.
+    pub fn change_shared_buffer(
+        &self,
+        switch: SwitchIndex,
+        buffer: SharedBuffer,
+    ) -> Result<(), SwitchError> {
+        self.send(SwitchCommand::ChangeSharedBuffer(switch, buffer))
     }
 
     /// Routes packets for `address` to this port of a host.

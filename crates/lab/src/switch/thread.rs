@@ -345,6 +345,14 @@ impl SwitchThread {
         let now = self.clock.now().max(self.reached);
         match command {
             SwitchCommand::Apply(port, change) => self.apply(now, port, change),
+            SwitchCommand::ChangeQueue(port, settings) => {
+                self.network.change_queue(now, port, &settings);
+            }
+            SwitchCommand::ChangeSharedBuffer(switch, buffer) => {
+                // The reader of the scenario has checked it.
+                let changed = self.network.change_shared_buffer(switch, &buffer);
+                debug_assert!(changed.is_ok());
+            }
             SwitchCommand::Assign(address, port) => self.assign(address, port),
             SwitchCommand::Withdraw(address) => {
                 self.rx_batch.destinations.remove(&address);

@@ -11,7 +11,7 @@ use weir_congestion::AlgorithmSpec;
 use weir_lab::agent::{self, AgentError};
 use weir_lab::control::{
     self, AgentEvent, FlowOrder, FlowOutcome, HostChange, HostCommand, HostSample, LiveTransport,
-    Role,
+    LoadFactors, Role,
 };
 use weir_scenario::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
@@ -163,6 +163,7 @@ pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) 
         peer: Vec::new(),
         related_flows: 1,
         later_starts: Vec::new(),
+        load: LoadFactors::default(),
         start: Time::ZERO,
         stop: None,
         failover: None,

@@ -57,6 +57,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             };
             let load_balancing = match topology.switch(index).load_balancing {
                 LoadBalancing::Flow => fabric::LoadBalancing::Flow,
+                LoadBalancing::Flowlet => fabric::LoadBalancing::Flowlet {
+                    gap: topology.switch(index).flowlet_gap.unwrap_or_default(),
+                },
                 LoadBalancing::Packet => fabric::LoadBalancing::Packet,
             };
             let mut table = fabric::Routes::new().with_load_balancing(load_balancing);
@@ -108,6 +111,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 },
             },
             is_measured: measured.contains(&index),
+            is_direct: false,
             leads_on: false,
             leads_out: false,
         };
@@ -130,6 +134,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         for switch in 0..network.switches.len() {
             if network.switches[switch].holds_packets {
                 network.hold_packets(switch);
+            }
+        }
+        for location in &mut network.locations {
+            if let Sender::Host(uplink) = location.sender {
+                let egress_port = &network.uplinks[uplink as usize].egress_port;
+                location.is_direct = !egress_port.holds_packets();
             }
         }
         Ok(network)
@@ -251,7 +261,7 @@ fn new_egress_port<P: fabric::Packet + Clone>(
     }
 }
 
-fn shared_buffer(
+pub(super) fn shared_buffer(
     buffer: &weir_scenario::SharedBuffer,
     ports: usize,
 ) -> Result<SharedBuffer, fabric::BufferError> {

@@ -68,6 +68,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         self.in_flight.packet(slot)
     }
 
+    /// The packet of a slot, to be written.
+    #[inline]
+    pub fn packet_mut(&mut self, slot: SlotIndex) -> &mut P {
+        self.in_flight.packet_mut(slot)
+    }
+
     /// Frees the slot of a packet that a host has taken in.
     #[inline]
     pub fn release(&mut self, slot: SlotIndex) {

@@ -109,8 +109,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 continue;
             };
             let node = &mut self.switches[switch as usize];
-            // The room in a shared buffer depends on all ports.
-            if !node.holds_packets && !node.switch.has_shared_buffer() {
+            // The room in a shared buffer depends on all ports, and a flowlet on all packets before.
+            let depends = node.switch.has_shared_buffer() || node.switch.has_flowlets();
+            if !node.holds_packets && !depends {
                 node.ports[local.index()].has_one_feeder = true;
                 self.locations[link as usize].leads_on = true;
             }

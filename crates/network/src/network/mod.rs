@@ -9,6 +9,7 @@
 //! | `tx_port` | the ports by which hosts send |
 //! | `delivery` | the events: packets arrive at switches and hosts |
 //! | `running_ahead` | packets whose arrival is known before other events |
+//! | `passage` | those of them of which only the length matters on their way |
 //! | `feeders` | the ports whose packets all come by one link |
 //! | `lookahead` | the packets of upcoming events |
 //! | `split` | the shards of a network, for several threads |
@@ -17,20 +18,24 @@ mod build;
 mod delivery;
 mod feeders;
 mod lookahead;
+mod passage;
 mod running_ahead;
 mod split;
 mod tx_port;
 
 use weir_fabric::{self as fabric, EgressPort, PacketCount, PortChange, Switch};
-use weir_scenario::{PortIndex, SwitchIndex};
+use weir_scenario::{Port, PortIndex, SwitchIndex};
 use weir_units::Time;
 
+use crate::error::NetworkError;
 use crate::event_queue::EventQueue;
 use crate::packets_in_flight::PacketsInFlight;
+use crate::queues;
 use crate::seeds::Seeds;
 pub use delivery::HostArrival;
 use lookahead::Lookahead;
 pub use lookahead::Stage;
+pub use passage::Passage;
 use running_ahead::Ahead;
 pub use split::Export;
 pub use tx_port::{DirectPort, TxPort};
@@ -111,6 +116,8 @@ struct PortLocation {
     sender: Sender,
     receiver: Receiver,
     is_measured: bool,
+    /// Whether it belongs to a host and does not hold its packets.
+    is_direct: bool,
     /// Whether the link's packets may run ahead: it leads to an undisturbed host, or to a
     /// port that has no other feeder.
     leads_on: bool,
@@ -191,10 +198,46 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Applies a change to a port as of `now`. Faults, and changes while packets are on their way, need a
     /// port that was created as changing.
     pub fn apply(&mut self, now: Time, port: PortIndex, change: PortChange) {
+        self.update_port(port, |egress_port| egress_port.apply(now, change));
+    }
+
+    /// Keeps the backlog of a port's queue up to date from the start: the queue will change.
+    pub fn watch(&mut self, port: PortIndex) {
+        self.update_port(port, EgressPort::watch);
+    }
+
+    /// Changes the thresholds of a port's queue to those of `settings`, whose queue is of the same kind, for
+    /// packets that arrive from `now` on.
+    pub fn change_queue(&mut self, now: Time, port: PortIndex, settings: &Port) {
+        self.update_port(port, |egress_port| {
+            egress_port.change_rules(queues::rules(settings));
+            if let Some(codel) = queues::codel(settings) {
+                egress_port.change_codel(now, codel);
+            }
+        });
+    }
+
+    /// Changes the shared buffer of a switch that has one, for packets that arrive from now on.
+    ///
+    /// # Errors
+    /// The buffer is invalid.
+    pub fn change_shared_buffer(
+        &mut self,
+        switch: SwitchIndex,
+        buffer: &weir_scenario::SharedBuffer,
+    ) -> Result<(), NetworkError> {
+        if let Some(SwitchNode { switch, ports, .. }) = self.switches.get_mut(switch.index()) {
+            switch.change_shared_buffer(build::shared_buffer(buffer, ports.len())?);
+        }
+        Ok(())
+    }
+
+    /// Lets `act` change a port, and updates its event.
+    fn update_port(&mut self, port: PortIndex, act: impl FnOnce(&mut EgressPort<P>)) {
         match self.locations[port.index()].sender {
             Sender::Host(uplink) => {
                 let egress_port = &mut self.uplinks[uplink as usize].egress_port;
-                egress_port.apply(now, change);
+                act(egress_port);
                 if egress_port.holds_packets() {
                     let next = egress_port.timeout().unwrap_or(Time::MAX);
                     self.event_queue.set(port.index(), next);
@@ -203,10 +246,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Sender::Switch { switch, port } => {
                 let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
                 let event_queue = &mut self.event_queue;
-                switch.apply(now, port, change, |port, next| {
+                let changed = |port: fabric::PortIndex, next: Option<Time>| {
                     let next = next.unwrap_or(Time::MAX);
                     event_queue.set(ports[port.index()].port as usize, next);
-                });
+                };
+                switch.update_port(port, changed, act);
             }
         }
     }

@@ -18,10 +18,10 @@ pub struct TxPort<'a, P> {
 /// A port of a host that does not hold its packets.
 #[derive(Debug)]
 pub struct DirectPort<'a, P> {
-    port: u32,
+    pub(super) port: u32,
     /// An index into the network's uplinks.
-    uplink: u32,
-    network: &'a mut Network<P>,
+    pub(super) uplink: u32,
+    pub(super) network: &'a mut Network<P>,
 }
 
 /// The length of a host's queue, in time, above which flows with small queues wait: Linux lets a flow
@@ -45,19 +45,15 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Returns a host's port, for sending, unless it holds its packets.
     #[inline(always)]
     pub fn direct_port(&mut self, port: u32) -> Option<DirectPort<'_, P>> {
-        let Sender::Host(uplink) = self.locations.get(port as usize)?.sender else {
-            return None;
-        };
-        let holds_packets = self
-            .uplinks
-            .get(uplink as usize)?
-            .egress_port
-            .holds_packets();
-        (!holds_packets).then_some(DirectPort {
-            port,
-            uplink,
-            network: self,
-        })
+        let location = self.locations.get(port as usize)?;
+        match location.sender {
+            Sender::Host(uplink) if location.is_direct => Some(DirectPort {
+                port,
+                uplink,
+                network: self,
+            }),
+            _ => None,
+        }
     }
 
     /// Sends a packet from a host by this port of its own.

@@ -192,6 +192,16 @@ impl Connection {
         path.controller = controller;
     }
 
+    /// Lets `change` change the congestion controllers of all paths, for example their
+    /// [parameters](Controller::set_parameters).
+    pub fn change_controllers(&mut self, mut change: impl FnMut(&mut dyn Controller)) {
+        for path in &mut self.paths {
+            change(&mut *path.controller);
+        }
+        // The pacer computed this time for another rate.
+        self.timers.paced_until = None;
+    }
+
     /// Passes the rest of the current transfer and its deadline to the congestion controller.
     pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
         self.deadline = deadline;

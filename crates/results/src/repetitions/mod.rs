@@ -1,10 +1,12 @@
 //! Repetitions of an experiment: the same scenario with several seeds, or several live runs of it.
 //!
 //! [`Repetitions::of`] takes the summaries. The result has the mean of each measure with its 95 % confidence
-//! interval, as JSON ([`Repetitions::to_json`]) and as text ([`Repetitions::to_text`]). It says where the
+//! interval, as JSON ([`Repetitions::to_json`]), as text ([`Repetitions::to_text`]) and as a page
+//! ([`Repetitions::to_html`]). It says where the
 //! runs fall into two groups, so that the mean describes neither: the scenario is bistable.
 
 mod interval;
+mod page;
 mod text;
 mod two_groups;
 
@@ -176,6 +178,15 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("bistable"), "{text}");
+        let page = repetitions.to_html();
+        for part in [
+            "2 runs, seeds 1 and 2",
+            "± 95 %",
+            "<td>100 Mbps</td>",
+            "<td>127 Mbps</td>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
         let json: serde_json::Value =
             serde_json::from_str(&repetitions.to_json().unwrap()).unwrap();
         assert_eq!(
@@ -193,5 +204,6 @@ mod tests {
         let text = repetitions.to_text();
         let said = "bistable: the goodput of g is 205 Mbps in 2 runs and 805 Mbps in 2";
         assert!(text.contains(said), "{text}");
+        assert!(repetitions.to_html().contains(said));
     }
 }

@@ -10,15 +10,21 @@ use crate::overview::{Grid, OWN};
 use crate::quantity::rate;
 use crate::text::{safe, table};
 
+/// What has measures, and the heading of its table.
+pub(super) const KINDS: [(&str, &str); 3] = [
+    ("group", "Groups of flows"),
+    ("links", "Loads of links"),
+    ("port", "Ports"),
+];
+
 impl Repetitions {
     /// Returns the statistics as text for a terminal.
     pub fn to_text(&self) -> String {
         let mut out = format!(
-            "{}\n{}, {} runs, {}\n",
+            "{}\n{}, {}\n",
             self.title,
             self.world.name(),
-            self.seeds.len(),
-            seeds(&self.seeds)
+            self.how_often()
         );
         for (name, run) in &self.runs {
             let of = match name.as_str() {
@@ -29,7 +35,7 @@ impl Repetitions {
                 let _ = writeln!(out, "{of}{}", bistable(group, two));
             }
         }
-        for kind in ["group", "links", "port"] {
+        for (kind, _) in KINDS {
             let grid = self.grid(kind);
             if !grid.rows.is_empty() {
                 let _ = write!(out, "\n{}", table(grid));
@@ -38,7 +44,13 @@ impl Repetitions {
         safe(out)
     }
 
-    fn grid(&self, kind: &'static str) -> Grid {
+    /// Returns how many runs there are, and with which seeds.
+    pub(super) fn how_often(&self) -> String {
+        format!("{} runs, {}", self.seeds.len(), seeds(&self.seeds))
+    }
+
+    /// Returns the table of all measures of one of [`KINDS`].
+    pub(super) fn grid(&self, kind: &'static str) -> Grid {
         let has_variants = self.runs.len() > 1;
         let mut header = Vec::new();
         header.extend(has_variants.then_some("variant"));

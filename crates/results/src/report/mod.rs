@@ -16,7 +16,7 @@ mod varied;
 use std::fmt::Write as _;
 
 use indexmap::IndexMap;
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Time};
 
 use crate::overview::{self, Grid, OWN};
 use crate::quantity::{percent, time};
@@ -56,6 +56,10 @@ pub struct Threshold {
     pub name: String,
     /// The queue length.
     pub queue: ByteSize,
+    /// From when on it applies.
+    pub from: Time,
+    /// Until when; `None` for the end of the run.
+    pub until: Option<Time>,
 }
 
 impl Report<'_> {

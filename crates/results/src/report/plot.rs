@@ -42,6 +42,19 @@ impl XAxis {
 pub(crate) struct Level {
     pub(crate) name: String,
     pub(crate) value: f64,
+    /// Where it begins, in seconds or epochs.
+    pub(crate) from: f64,
+    /// Where it ends; `None` for the end of the axis.
+    pub(crate) until: Option<f64>,
+}
+
+/// A time shown as a vertical line.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    /// The time in seconds.
+    pub(crate) at: f64,
+    /// What happens then.
+    pub(crate) text: String,
 }
 
 /// A plot: its lines and axes.
@@ -53,6 +66,8 @@ pub(crate) struct Plot {
     pub(crate) scale: &'static Scale,
     pub(crate) series: Vec<Series>,
     pub(crate) levels: Vec<Level>,
+    /// Changes of settings.
+    pub(crate) marks: Vec<Mark>,
     /// The end of the horizontal axis, in seconds or epochs.
     pub(crate) end: f64,
     /// The end of the warm-up, in seconds.
@@ -172,13 +187,15 @@ impl Plot {
         for level in &levels {
             drawing.level(&mut out, level);
         }
+        for mark in &self.marks {
+            drawing.mark(&mut out, mark);
+        }
         for series in &self.series {
             drawing.series(&mut out, series);
         }
         if !self.has_legend() {
-            let of_levels = levels
-                .iter()
-                .map(|level| drawing.level_label(level, self.scale));
+            let at_end = levels.iter().filter(|level| level.until.is_none());
+            let of_levels = at_end.map(|level| drawing.level_label(level, self.scale));
             let of_lines = self
                 .series
                 .iter()
@@ -318,11 +335,23 @@ impl Drawing {
     }
 
     fn level(&self, out: &mut String, level: &Level) {
-        let Area { left, right, .. } = self.area;
-        let y = self.y(level.value);
+        let Area { right, .. } = self.area;
+        let (left, y) = (self.x(level.from), self.y(level.value));
+        let right = level.until.map_or(right, |until| self.x(until));
         let _ = writeln!(
             out,
             "<line class=\"level\" x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>"
+        );
+    }
+
+    fn mark(&self, out: &mut String, mark: &Mark) {
+        let Area { top, bottom, .. } = self.area;
+        let x = self.x(mark.at);
+        let _ = writeln!(
+            out,
+            "<line class=\"change\" x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\"><title>{text}</title>\
+             </line><path class=\"change\" d=\"M{x:.1} {top} l-4 -8 h8 z\"><title>{text}</title></path>",
+            text = Escaped(&mark.text),
         );
     }
 

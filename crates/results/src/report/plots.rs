@@ -8,12 +8,12 @@ use weir_units::Duration;
 use super::completions;
 use super::fairness;
 use super::html::Escaped;
-use super::plot::{Level, Plot, Series, Size, XAxis};
+use super::plot::{Level, Mark, Plot, Series, Size, XAxis};
 use super::slowdown;
 use super::{RunPlots, Threshold};
 use crate::quantity::{INDEX, RATES, SIZES, TIMES, in_scale};
 use crate::trace::{COLUMNS, EpochTrace, GroupTrace, PortTrace};
-use crate::{RunSummary, Traces};
+use crate::{ChangeRecord, RunSummary, Traces};
 
 /// The number of colours in the page's style sheet.
 pub(super) const COLOURS: usize = 8;
@@ -178,6 +178,7 @@ fn epochs(run: &RunSummary, traces: &Traces, size: Size, reach: f64) -> Option<P
         end: end as f64,
         // The warm-up is in seconds; the samples do not record which epochs it covers.
         warm_up: 0.0,
+        marks: Vec::new(),
         min_extent: reach,
         ..base(run, traces, size)
     })
@@ -238,6 +239,7 @@ fn base(run: &RunSummary, traces: &Traces, size: Size) -> Plot {
         scale: RATES,
         series: Vec::new(),
         levels: Vec::new(),
+        marks: run.changes.iter().map(Mark::of).collect(),
         end: end.as_secs_f64(),
         warm_up: run.warm_up.as_secs_f64(),
         min_extent: 0.0,
@@ -333,9 +335,22 @@ fn queue_series(name: &str, trace: &PortTrace, per_step: usize, span: Duration) 
 
 impl Threshold {
     fn level(&self) -> Level {
+        let seconds = |time: weir_units::Time| time.since(weir_units::Time::ZERO).as_secs_f64();
         Level {
             name: self.name.clone(),
             value: self.queue.bytes() as f64,
+            from: seconds(self.from),
+            until: self.until.map(seconds),
+        }
+    }
+}
+
+impl Mark {
+    /// Marks a change of settings.
+    fn of(change: &ChangeRecord) -> Self {
+        Self {
+            at: change.at.as_secs_f64(),
+            text: change.to_string(),
         }
     }
 }

@@ -2,7 +2,7 @@ use weir_counters::FlowCounters;
 use weir_units::{Duration, Rate, Time};
 
 use super::*;
-use crate::{Drops, GroupSample, GroupSummary, PortSample, PortSummary};
+use crate::{ChangeRecord, Drops, GroupSample, GroupSummary, PortSample, PortSummary};
 
 const SPAN: Duration = Duration::from_secs(10);
 const HOSTILE: &str = "</title><script>alert('1')</script>\"&";
@@ -51,6 +51,8 @@ fn page(summary: &Summary, traces: &Traces, name: &str) -> String {
     let threshold = |queue| Threshold {
         name: name.to_owned(),
         queue: ByteSize::from_bytes(queue),
+        from: Time::ZERO,
+        until: None,
     };
     let plots = RunPlots {
         traces,
@@ -167,4 +169,24 @@ fn pages_of_long_runs_are_small() {
         });
     }
     assert!(page(&summary("a"), &traces, "a").len() < 50_000);
+}
+
+#[test]
+fn changes_are_named_and_marked_in_plots_over_time() {
+    let mut summary = summary("a");
+    summary.run.changes = vec![ChangeRecord {
+        at: Duration::from_millis(20),
+        of: ["p1", "p2", "p3", "p4", "p5"].map(str::to_owned).into(),
+        set: [("queue.ecn_threshold".to_owned(), "30 packets".to_owned())].into(),
+    }];
+    let text = "at 20ms: queue.ecn_threshold = 30 packets of p1, p2, p3 and 2 more";
+    let page = page(&summary, &traces("a"), "a");
+    assert!(
+        page.contains(&format!("<p class=\"aside\">{text}.</p>")),
+        "{page}"
+    );
+    assert!(page.contains(&format!("<title>{text}</title>")));
+    assert!(summary.to_text().contains(text));
+    let json = summary.to_json().unwrap();
+    assert_eq!(crate::Summary::from_json(&json).unwrap(), summary);
 }

@@ -1,5 +1,6 @@
 //! The summary of an experiment: the contents of `summary.json` and of the `--json` output.
 
+mod change;
 mod completion;
 mod deadlines;
 mod emulation;
@@ -11,6 +12,7 @@ mod tcon;
 #[cfg(test)]
 mod tests;
 
+pub use change::ChangeRecord;
 pub use completion::CompletionTimes;
 pub use deadlines::{DeadlineSummary, PortDeadlines};
 pub use emulation::{AchievedRate, Emulation, HostSummary, RunKind};
@@ -69,6 +71,9 @@ pub struct RunSummary {
     /// runs of the same scenario with the same seed.
     #[serde(rename = "cpu_s", with = "seconds")]
     pub cpu: Duration,
+    /// The changes of settings up to its end, in the order of their times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeRecord>,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
     /// The groups of flows by name.

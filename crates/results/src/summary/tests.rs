@@ -46,6 +46,7 @@ fn run() -> RunSummary {
         simulated: Duration::from_secs(120),
         warm_up: Duration::from_millis(10_500),
         cpu: Duration::from_millis(3_250),
+        changes: Vec::new(),
         interrupted: false,
         groups: [("dctcp".to_owned(), group)].into(),
         ports: [("bottleneck".to_owned(), port)].into(),

@@ -216,20 +216,29 @@ impl Group {
                 "set `start` and `start_within` to less, or a longer `duration`",
             ));
         }
-        if let Some(interval) = self.mean_arrival_seconds() {
-            let until = self.stop.unwrap_or(end).min(end);
-            let arrivals = until.since(self.start).as_secs_f64() / interval;
-            let arrivals = (arrivals * f64::from(self.flows_per_arrival())) as u64;
-            if arrivals > MOST_ARRIVALS {
-                return Err(fields
-                    .error_position("workload")
-                    .problem(ProblemKind::TooMany {
-                        what: "arrivals of flows",
-                        count: arrivals,
-                        limit: MOST_ARRIVALS,
-                        reason: "results have a row for each",
-                    }));
-            }
+        self.check_arrival_count(&fields.error_position("workload"), self.start, end)
+    }
+
+    /// Reports more random arrivals from a time until the end than results can have.
+    pub(crate) fn check_arrival_count(
+        &self,
+        at: &Cursor<'_>,
+        from: Time,
+        end: Time,
+    ) -> Result<(), Reported> {
+        let Some(interval) = self.mean_arrival_seconds() else {
+            return Ok(());
+        };
+        let until = self.stop.unwrap_or(end).min(end);
+        let arrivals = until.since(from).as_secs_f64() / interval;
+        let arrivals = (arrivals * f64::from(self.flows_per_arrival())) as u64;
+        if arrivals > MOST_ARRIVALS {
+            return Err(at.problem(ProblemKind::TooMany {
+                what: "arrivals of flows",
+                count: arrivals,
+                limit: MOST_ARRIVALS,
+                reason: "results have a row for each",
+            }));
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use crate::packetization::Packetization;
 use crate::schema::Fields;
 use crate::topology::{BOTTLENECK, Crossings, LinkClass};
 use crate::workload::WrittenLoad;
-use crate::{Distribution, Routes, Topology, Workload};
+use crate::{Distribution, Routes, Topology, Trace, Workload};
+use weir_units::Time;
 
 /// The load of a class of links from which the mean time between a group's arrivals was computed.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +69,17 @@ impl Group {
         Ok(())
     }
 
+    /// Changes the load from which the mean time between arrivals is computed.
+    pub(crate) fn change_load(&mut self, load: f64) {
+        let before = self.load.as_ref().map(|offered| offered.load);
+        if let (Some(before), Some(mean)) = (before, self.mean_arrival_seconds()) {
+            self.set_mean_arrival_seconds(mean * before / load);
+        }
+        if let Some(offered) = &mut self.load {
+            offered.load = load;
+        }
+    }
+
     /// Returns the mean time for which a flow occupies a link of the class, averaged over its links.
     fn seconds_per_flow(
         &self,
@@ -87,13 +99,33 @@ impl Group {
         occupied.sum::<f64>() / class.ports.len().max(1) as f64
     }
 
-    /// Returns the mean utilization of a class of links by the group's data, headers and framing included, if the
-    /// network carried all of them; `None` if the group's workload does not say how much it sends.
+    /// Returns the mean IP bytes and packets per second of a trace, from the group's start until it stops or the run
+    /// ends; of flows that start later, nothing.
+    fn traced_rates(&self, trace: &Trace, topology: &Topology, end: Time) -> (f64, f64) {
+        let end = self.stop.unwrap_or(end).min(end);
+        let span = end.since(self.start).as_secs_f64();
+        let mtu = topology.smallest_mtu();
+        let in_time = trace.flows.iter();
+        let in_time = in_time.filter(|flow| self.start + flow.start < end);
+        let (mut bytes, mut packets) = (0.0, 0.0);
+        for flow in in_time {
+            let sent = Packetization::of(&self.transport, mtu, flow.size).packets(flow.size);
+            bytes += sent.ip_bytes().bytes() as f64;
+            packets += sent.count as f64;
+        }
+        let span = span.max(f64::MIN_POSITIVE);
+        (bytes / span, packets / span)
+    }
+
+    /// Returns the mean utilization of a class of links by the group's data, headers and framing included, while the
+    /// group is active, if the network carried all of them; `None` if its workload does not say how much it sends.
+    /// The run ends at `end`.
     pub fn expected_load(
         &self,
         class: &LinkClass,
         topology: &Topology,
         crossings: &Crossings,
+        end: Time,
     ) -> Option<f64> {
         match &self.workload {
             Workload::Poisson { distribution, .. } => {
@@ -111,6 +143,15 @@ impl Group {
                         count * port.framing.bytes() as f64 / packet.bytes().max(1) as f64;
                     let sent = flows * rate.bits_per_second() as f64 * (1.0 + framing);
                     crossings.share(*index) * sent / port.rate.bits_per_second() as f64
+                });
+                Some(loads.sum::<f64>() / class.ports.len().max(1) as f64)
+            }
+            Workload::Trace { trace } => {
+                let (bytes, packets) = self.traced_rates(trace, topology, end);
+                let loads = class.ports.iter().map(|index| {
+                    let port = topology.port(*index);
+                    let on_the_wire = bytes + packets * port.framing.bytes() as f64;
+                    crossings.share(*index) * on_the_wire * 8.0 / port.rate.bits_per_second() as f64
                 });
                 Some(loads.sum::<f64>() / class.ports.len().max(1) as f64)
             }

@@ -31,7 +31,7 @@ impl Queue {
     }
 
     /// Reports thresholds that the queue cannot reach: they would have no effect.
-    pub(super) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+    pub(crate) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         let Buffer::Limited(buffer) = self.buffer else {
             return Ok(());
         };
@@ -55,7 +55,7 @@ impl Queue {
 
 impl Discipline {
     /// Checks the order of the thresholds.
-    pub(super) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+    pub(crate) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         match self {
             Self::TwoThreshold {
                 ecn_min, ecn_max, ..

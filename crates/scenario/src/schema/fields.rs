@@ -31,6 +31,32 @@ impl<'a> Fields<'a> {
         Ok(Self { at, section, table })
     }
 
+    /// Opens a table of changes: `section` has the keys that can change of what `wholes` describe.
+    pub(crate) fn open_changes(
+        at: Cursor<'a>,
+        section: &'static Section,
+        wholes: &[&'static Section],
+    ) -> Result<Self, Reported> {
+        let Some(table) = at.node.as_table() else {
+            return Err(at.wrong_kind(format!("a table with {}", section.names())));
+        };
+        let is_fixed = |key: &str| {
+            let mut wholes = wholes.iter();
+            section.key(key).is_none() && wholes.any(|whole| whole.key(key).is_some())
+        };
+        let fixed = table.entries.iter().filter(|entry| is_fixed(&entry.key));
+        let reported = fixed.map(|entry| {
+            let accepted = section.names();
+            let at = at.child(&entry.key, &entry.node);
+            at.problem(ProblemKind::Fixed { accepted })
+        });
+        // Each one is reported.
+        match reported.reduce(|_, later| later) {
+            Some(reported) => Err(reported),
+            None => Self::open(at, section),
+        }
+    }
+
     /// Opens a table that is described by one of several `sections`, selected by `kind`.
     pub(crate) fn open_kind(
         at: &Cursor<'a>,

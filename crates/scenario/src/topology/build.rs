@@ -10,6 +10,7 @@ use super::names::{NameTarget, check_name};
 use super::shared_buffer::SharedMemory;
 use super::{
     Host, HostIndex, LoadBalancing, Names, Node, PARALLEL, Port, Switch, SwitchIndex, Topology,
+    flowlet_gap,
 };
 use crate::Queue;
 use crate::document::{Cursor, Reported, Value};
@@ -54,10 +55,19 @@ pub(crate) struct PacketSizes {
 /// The options of all switches of a network.
 #[derive(Clone, Copy, Debug, Default, Keys)]
 pub(super) struct FabricOptions {
-    /// How packets are spread over paths of equal length and parallel links: by the flow (ECMP), or each
-    /// packet at random ("packet spraying"), so that packets of a flow may overtake one another.
+    /// How packets are spread over paths of equal length and parallel links: by the flow (ECMP); each flowlet, packets
+    /// of a flow without a gap, at random; or each packet at random ("packet spraying"), so that packets of a flow may
+    /// overtake one another.
     #[key(default = "flow")]
     load_balancing: LoadBalancing,
+    /// The shortest time between two packets of a flow after which the second begins a flowlet; with `flowlet`. Above
+    /// the difference of the paths' delays packets stay in order.
+    #[key(
+        accepts = Accepts::POSITIVE_SPAN,
+        absent = "100us with `flowlet`",
+        by = flowlet_gap(fields, load_balancing?)
+    )]
+    flowlet_gap: Option<Duration>,
     #[key(flatten)]
     memory: SharedMemory,
 }
@@ -152,6 +162,7 @@ impl<'q> Builder<'q> {
     ) -> Result<Vec<Node>, Reported> {
         let switches = (1..=count).map(|number| Switch {
             load_balancing: options.load_balancing,
+            flowlet_gap: options.flowlet_gap,
             shared_buffer: options.memory.shared_buffer,
             ..Switch::new(&format!("{name}{number}"))
         });

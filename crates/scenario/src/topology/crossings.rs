@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{HostIndex, Node, PortIndex, Routes, SwitchIndex, Topology};
-use crate::{ArrivalPairs, Group, Transport};
+use crate::{ArrivalPairs, Group, Transport, Workload};
 
 /// A switch of a path, the farthest from the destination first.
 type SwitchOrder = (Reverse<u32>, SwitchIndex);
@@ -30,7 +30,7 @@ impl Crossings {
 impl Group {
     /// Returns how many of the group's flows cross each port from sender to receiver, if all pairs of hosts have
     /// equally many, or all senders or receivers as the workload draws them, and if flows are spread evenly over
-    /// equal paths.
+    /// equal paths; of a trace, how many of its bytes.
     pub fn crossings(&self, topology: &Topology, routes: &Routes) -> Crossings {
         let mut by_destination: BTreeMap<HostIndex, PortFlows> = BTreeMap::new();
         let mut cross = |(from, to): (HostIndex, HostIndex), flows: f64| {
@@ -40,21 +40,33 @@ impl Group {
                 *ports.entry(*port).or_default() += flows / first.len() as f64;
             }
         };
-        // Each pair, or each sender or receiver, has as many flows as any other.
-        let equal = match self.arrival_pairs() {
-            ArrivalPairs::Any(pairs) => {
-                pairs.iter().for_each(|pair| cross(*pair, 1.0));
-                pairs.len()
+        // Each pair, or each sender or receiver, has as many flows as any other; the pairs of a trace have the
+        // bytes of their flows.
+        let all = match (&self.workload, self.arrival_pairs()) {
+            (Workload::Trace { trace }, _) => {
+                let bytes = trace.flows.iter().map(|flow| {
+                    let bytes = flow.size.bytes() as f64;
+                    cross((flow.from, flow.to), bytes);
+                    bytes
+                });
+                bytes.sum()
             }
-            ArrivalPairs::BySender(sets)
-            | ArrivalPairs::ByReceiver {
-                receivers: sets, ..
-            } => {
+            (_, ArrivalPairs::Any(pairs)) => {
+                pairs.iter().for_each(|pair| cross(*pair, 1.0));
+                pairs.len() as f64
+            }
+            (
+                _,
+                ArrivalPairs::BySender(sets)
+                | ArrivalPairs::ByReceiver {
+                    receivers: sets, ..
+                },
+            ) => {
                 for pairs in &sets {
                     let each = 1.0 / pairs.len() as f64;
                     pairs.iter().for_each(|pair| cross(*pair, each));
                 }
-                sets.len()
+                sets.len() as f64
             }
         };
         let mut flows = vec![0.0; topology.ports.len()];
@@ -63,8 +75,8 @@ impl Group {
                 flows[port.index()] += crossing;
             }
         }
-        let equal = equal.max(1) as f64;
-        Crossings(flows.into_iter().map(|flows| flows / equal).collect())
+        let all = all.max(1.0);
+        Crossings(flows.into_iter().map(|flows| flows / all).collect())
     }
 
     /// Returns the same for one pair of hosts: the ports that its flows cross, each with their share.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::names::matches;
-use super::{Node, PortIndex, Topology};
+use super::{Node, PortIndex, SwitchIndex, Topology};
 
 /// The tier of all hosts, and the class of their links.
 const HOSTS: &str = "hosts";
@@ -75,6 +75,15 @@ impl Topology {
             Node::Host(_) => HOSTS,
             Node::Switch(_) => without_number(self.name(node)),
         }
+    }
+
+    /// Returns the switches that the name of one, a pattern, or a name without its number refers to.
+    pub(crate) fn switches_named(&self, name: &str) -> Vec<SwitchIndex> {
+        let named = self.side(name.trim());
+        let switches = self.switch_indices();
+        switches
+            .filter(|switch| named.contains(&Node::Switch(*switch)))
+            .collect()
     }
 
     /// Returns the nodes that one side of a class's name refers to.

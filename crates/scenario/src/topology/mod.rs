@@ -8,6 +8,7 @@ mod general;
 mod leaf_spine;
 mod link_class;
 mod links;
+mod load_balancing;
 mod names;
 mod parking_lot;
 mod paths;
@@ -24,8 +25,7 @@ mod tests;
 
 use std::fmt;
 
-use serde::Serialize;
-use weir_scenario_derive::{Keys, Word};
+use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::Queue;
@@ -39,7 +39,9 @@ pub(crate) use general::read as read_general;
 pub(crate) use leaf_spine::expand as expand_leaf_spine;
 pub use link_class::LinkClass;
 pub(crate) use links::Link;
-pub(crate) use names::{Names, check_name};
+pub use load_balancing::LoadBalancing;
+use load_balancing::flowlet_gap;
+pub(crate) use names::{Names, check_name, matches};
 pub(crate) use parking_lot::expand as expand_parking_lot;
 pub(crate) use ports::{PORTS, read_ports};
 pub use route::Route;
@@ -137,10 +139,19 @@ pub struct Switch {
     /// Its name.
     #[key(is = Ok(fields.at.name().to_owned()))]
     pub name: String,
-    /// How packets are spread over paths of equal length and parallel links: by the flow (ECMP), or each
-    /// packet at random ("packet spraying"), so that packets of a flow may overtake one another.
+    /// How packets are spread over paths of equal length and parallel links: by the flow (ECMP); each flowlet, packets
+    /// of a flow without a gap, at random; or each packet at random ("packet spraying"), so that packets of a flow may
+    /// overtake one another.
     #[key(default = "flow")]
     pub load_balancing: LoadBalancing,
+    /// The shortest time between two packets of a flow after which the second begins a flowlet; with `flowlet`. Above
+    /// the difference of the paths' delays packets stay in order.
+    #[key(
+        accepts = Accepts::POSITIVE_SPAN,
+        absent = "100us with `flowlet`",
+        by = flowlet_gap(fields, load_balancing?)
+    )]
+    pub flowlet_gap: Option<Duration>,
     /// The memory shared by its ports; if absent, each port has only the buffer of its queue.
     #[key(
         keys = SharedMemory,
@@ -155,17 +166,6 @@ pub struct Switch {
         read = at.all("tables `[[switches.NAME.tcon]]`", |at| TconRule::read(at, context))
     )]
     pub tcon: Vec<TconRule>,
-}
-
-/// How a switch spreads packets over several ports of equal cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Word)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadBalancing {
-    /// The hash of the flow decides: equal-cost multipath routing (RFC 2992).
-    #[default]
-    Flow,
-    /// Each packet takes a random one: packet spraying (Dixit et al., INFOCOM 2013).
-    Packet,
 }
 
 /// One end of a link.
@@ -204,6 +204,7 @@ impl Switch {
         Self {
             name: name.to_owned(),
             load_balancing: LoadBalancing::default(),
+            flowlet_gap: None,
             shared_buffer: None,
             tcon: Vec::new(),
         }

@@ -127,7 +127,7 @@ impl NameTarget {
 }
 
 /// Returns whether `text` matches `pattern`, in which each `*` stands for any characters.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;
     };

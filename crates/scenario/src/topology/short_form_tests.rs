@@ -238,3 +238,49 @@ fn a_fault_may_name_a_class_of_links() {
         .to_string();
     assert!(error.contains("there is no port `leaf->core`"), "{error}");
 }
+
+#[test]
+fn random_links_of_a_class_fail_both_ways() {
+    let text = |seed: u64, random: &str| {
+        format!(
+            "title = 't'\nsource = 's'\nseed = {seed}\nduration = '1s'\n\
+             leaf_spine = {{ leaves = 8, spines = 4, hosts = 2, rate = '10Gbps', delay = '1us', queue = 'unlimited' }}\n\
+             [groups.g]\nfrom = 'rack1'\nto = 'rack2'\nworkload = 'bulk'\n\
+             [[faults]]\nkind = 'down'\nports = 'leaf->spine'\nrandom = {random}\nat = '1ms'\n\
+             [[faults]]\nkind = 'loss'\nprobability = 0.1\nports = 'leaf->spine'\nrandom = {random}\nboth_ways = true\nat = '1ms'\n"
+        )
+    };
+    let faults = |seed: u64, random: &str| {
+        let loaded = Scenario::parse("t.toml", &text(seed, random), &[]);
+        loaded.map(|loaded| {
+            let written = toml::to_string(&loaded.scenario).unwrap();
+            let again = Scenario::parse("written.toml", &written, &[]).unwrap();
+            assert_eq!(again.scenario, loaded.scenario);
+            let ports = |fault: usize| loaded.scenario.faults[fault].ports.clone();
+            (ports(0), ports(1))
+        })
+    };
+    let (down, loss) = faults(1, "2").unwrap();
+    assert_eq!((down.len(), loss.len()), (2, 4));
+    assert!(loss[..2].iter().all(|port| loss.contains(&port.reverse())));
+    assert_eq!(faults(1, "2").unwrap(), (down.clone(), loss));
+    let others = (2..12).map(|seed| faults(seed, "2").unwrap().0);
+    assert!(others.filter(|other| *other != down).count() >= 8);
+    // Over many seeds each of the 32 links fails about equally often.
+    let mut counts = std::collections::HashMap::<_, u32>::new();
+    for seed in 0..400 {
+        for port in faults(seed, "8").unwrap().0 {
+            *counts.entry(port).or_default() += 1;
+        }
+    }
+    assert_eq!(counts.len(), 32);
+    assert!(
+        counts.values().all(|count| (60..=140).contains(count)),
+        "{counts:?}"
+    );
+    let error = faults(1, "33").unwrap_err().to_string();
+    assert!(
+        error.contains("faults.0.random: 33 of 32 ports cannot be chosen"),
+        "{error}"
+    );
+}

@@ -83,6 +83,17 @@ impl Transport {
             Self::Udp { .. } => None,
         }
     }
+
+    /// Returns its congestion control, if it has one, to change it.
+    pub(crate) fn congestion_mut(&mut self) -> Option<&mut AlgorithmSpec> {
+        match self {
+            Self::Tcp { congestion, .. }
+            | Self::Tls { congestion, .. }
+            | Self::Quic { congestion, .. }
+            | Self::Dcudp { congestion, .. } => Some(congestion),
+            Self::Udp { .. } => None,
+        }
+    }
 }
 
 /// Options of both ends of a TCP connection. Defaults are Linux's, except where the key reference

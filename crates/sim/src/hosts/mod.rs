@@ -8,7 +8,8 @@
 //! | `udp` | UDP without congestion control |
 //!
 //! `end` is their common interface. `socket` connects them with their host's link and timers.
-//! `running_ahead` takes packets in before the network's time has come to them. `datagram_slab` keeps the
+//! `exchange` takes data in, its acknowledgment, and the data that this lets out. `running_ahead` takes packets in
+//! before the network's time has come to them. `datagram_slab` keeps the
 //! bytes of QUIC and DCUDP datagrams.
 //!
 //! Packets carry the position of their endpoint. Positions are reused, so a packet also carries the number
@@ -17,6 +18,7 @@
 mod datagram_slab;
 mod dcudp;
 mod end;
+mod exchange;
 mod quic;
 mod running_ahead;
 mod socket;
@@ -25,6 +27,7 @@ mod timers;
 mod tls;
 mod udp;
 
+use weir_congestion::AlgorithmSpec;
 use weir_counters::FlowCounters;
 use weir_network::HostArrival;
 use weir_units::{ByteSize, Time};
@@ -218,30 +221,10 @@ impl Hosts {
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
         if network.packet(arrival.slot).is_long() {
-            self.receive_quickly::<true>(arrival, network)
+            self.receive_data(arrival, network)
         } else {
-            self.receive_quickly::<false>(arrival, network)
+            self.receive_acknowledgment(arrival, network)
         }
-    }
-
-    /// Delivers a packet. It is mostly one with data, or mostly one without: then this takes little time.
-    #[inline(never)]
-    fn receive_quickly<const DATA: bool>(
-        &mut self,
-        arrival: HostArrival,
-        network: &mut Network,
-    ) -> Option<(FlowId, EndpointEvent)> {
-        let packet = network.packet(arrival.slot);
-        if let Some(Some(endpoint)) = self.endpoints.get_mut(packet.endpoint as usize)
-            && endpoint.accepts(packet)
-            && let Transport::Tcp(end) = &mut endpoint.transport
-            && let Some(segment) = packet.plain_segment()
-            && end.receive_quickly::<DATA>(arrival.time, &segment, packet.ecn())
-        {
-            let shared = &mut self.shared;
-            return (endpoint.socket).answer::<DATA>(end, arrival, shared, network);
-        }
-        self.receive_generally(arrival, network)
     }
 
     /// Delivers a packet to an endpoint of any kind.
@@ -343,6 +326,24 @@ impl Hosts {
             (Transport::Dcudp(end), Action::Finish) => end.finish(),
             (Transport::Dcudp(end), Action::Close) => end.close(now),
             (_, Action::Begin) | (Transport::Udp(_), _) => {}
+        }
+        endpoint.drive(now, &mut self.shared, network)
+    }
+
+    /// Changes parameters of the congestion control of an endpoint's connection, which may send more at once.
+    pub(crate) fn set_congestion_parameters(
+        &mut self,
+        now: Time,
+        position: u32,
+        network: &mut Network,
+        spec: &AlgorithmSpec,
+    ) -> Option<(FlowId, EndpointEvent)> {
+        let endpoint = self.endpoints[position as usize].as_mut()?;
+        match &mut endpoint.transport {
+            Transport::Tcp(end) => end.connection.set_congestion_parameters(spec),
+            Transport::Quic(end) => end.set_congestion_parameters(spec),
+            Transport::Dcudp(end) => end.set_congestion_parameters(spec),
+            Transport::Udp(_) => return None,
         }
         endpoint.drive(now, &mut self.shared, network)
     }

@@ -29,19 +29,24 @@ impl Endpoint {
 
 impl Hosts {
     /// Whether there are so many endpoints that the processor may have to wait for them.
-    #[inline]
+    #[inline(always)]
     fn are_many(&self) -> bool {
         self.endpoints.len() >= MANY_ENDPOINTS
     }
 
     /// Has the processor fetch what upcoming packets will need, after one on the link of `port`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn look_ahead(&self, port: usize, network: &mut Network) {
         if self.are_many() {
-            network.look_ahead(port, |network, packet, stage| {
-                self.prefetch(packet, stage, network);
-            });
+            self.look_along_events(port, network);
         }
+    }
+
+    #[inline(never)]
+    fn look_along_events(&self, port: usize, network: &mut Network) {
+        network.look_ahead(port, |network, packet, stage| {
+            self.prefetch(packet, stage, network);
+        });
     }
 
     /// Has the processor fetch what the next packets on a link will need.
@@ -150,7 +155,7 @@ impl Hosts {
 
     /// Returns the earliest timer of a host, of which those before `until` have not been postponed.
     #[inline(always)]
-    fn next_timer(&mut self, host: u32, until: Time) -> Time {
+    pub(super) fn next_timer(&mut self, host: u32, until: Time) -> Time {
         let next = self.shared.timers.of(host);
         if next >= until {
             return next;

@@ -1,8 +1,7 @@
 //! The socket of an endpoint: passes what its connection sends to the host's link, keeps its timer, and
 //! notifies the application.
 
-use weir_network::{HostArrival, TxPort};
-use weir_tcp::QuickNext;
+use weir_network::TxPort;
 use weir_units::Time;
 
 use super::end::DatagramEnd;
@@ -25,51 +24,9 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Attends to a connection that has [received a packet quickly](TcpEnd::receive_quickly), with the effects
-    /// of [`Self::attend_tcp`]: one with data or one without. Mostly it has one packet to send or none; a packet
-    /// goes into the slot of the one that it has received.
-    #[inline(always)]
-    pub(super) fn answer<const DATA: bool>(
-        &mut self,
-        end: &mut TcpEnd,
-        HostArrival { time, slot, .. }: HostArrival,
-        shared: &mut HostContext,
-        network: &mut Network,
-    ) -> Option<(FlowId, EndpointEvent)> {
-        let is_usual = self.send_slot == Time::ZERO && !end.sends_bursts();
-        let Some(mut port) = network.direct_port(self.address.port).filter(|_| is_usual) else {
-            network.release(slot);
-            return self.attend_tcp(end, time, shared, network);
-        };
-        let is_patient = end.has_small_queues();
-        if is_patient && !port.has_room(time) {
-            port.release(slot);
-            self.send_slot = port.reserve_slot();
-            return self.end_attention(end, time, shared);
-        }
-        match end.connection.next_quickly::<DATA>(time) {
-            QuickNext::Nothing => port.release(slot),
-            QuickNext::Segment(segment, ecn) => {
-                let packet = port.packet_mut(slot);
-                packet.write_segment(&segment, ecn, &self.address);
-                let has_room = port.send(time, slot);
-                if is_patient && !has_room {
-                    self.send_slot = port.reserve_slot();
-                } else if !DATA && end.connection.may_send_more(time) {
-                    return self.attend_tcp(end, time, shared, network);
-                }
-            }
-            QuickNext::Unknown => {
-                port.release(slot);
-                return self.attend_tcp(end, time, shared, network);
-            }
-        }
-        self.end_attention(end, time, shared)
-    }
-
     /// Sets the timer of a connection on its fast paths, and returns an event for the application.
     #[inline(always)]
-    fn end_attention(
+    pub(super) fn end_attention(
         &mut self,
         end: &mut TcpEnd,
         now: Time,

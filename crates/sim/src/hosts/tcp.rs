@@ -1,6 +1,6 @@
 //! Endpoints of TCP connections, with or without TLS.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use weir_congestion::{AlgorithmSpec, Context, Controller, Deadline};
 use weir_counters::FlowCounters;
@@ -42,14 +42,18 @@ pub(crate) struct TcpSetup {
 /// The congestion control of a group.
 #[derive(Debug)]
 struct Controllers {
-    congestion: AlgorithmSpec,
+    congestion: RwLock<AlgorithmSpec>,
     packet_size: ByteSize,
     is_paced: bool,
 }
 
 impl ControllerFactory for Controllers {
     fn build(&self, seed: u64) -> Box<dyn Controller> {
-        self.congestion.build(&Context {
+        let congestion = self
+            .congestion
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        congestion.build(&Context {
             packet_size: self.packet_size,
             seed,
             is_paced: self.is_paced,
@@ -113,7 +117,7 @@ impl TcpSetup {
         };
         config.check()?;
         let controllers = Controllers {
-            congestion: congestion.clone(),
+            congestion: RwLock::new(congestion.clone()),
             packet_size: config.mss,
             is_paced: config.pacing != weir_tcp::Pacing::Controller,
         };
@@ -125,6 +129,12 @@ impl TcpSetup {
             controllers: Arc::new(controllers),
             tls,
         })
+    }
+
+    /// Sets the congestion control of connections that have not begun to send.
+    pub(crate) fn set_congestion(&self, congestion: &AlgorithmSpec) {
+        let current = self.controllers.congestion.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = congestion.clone();
     }
 
     /// Whether an end has to be notified of the peer application's writes.

@@ -1,10 +1,10 @@
 //! Flows at a constant rate.
 
 use weir_network::Random;
-use weir_scenario::{Arrivals, Group, Transport};
+use weir_scenario::{Arrivals, Group, Transport, Workload};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::{Application, HostPair, TimerQueue};
+use super::{Application, HostPair, TimerQueue, stretched};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 
@@ -35,6 +35,13 @@ impl PacketSchedule {
             arrivals,
             random,
         }
+    }
+
+    /// Sets the rate, and returns by how much intervals become longer.
+    fn set_rate(&mut self, rate: Rate, packet: ByteSize) -> f64 {
+        let before = self.interval;
+        self.interval = rate.time_for(packet).max(Duration::from_nanos(1));
+        self.interval.as_secs_f64() / before.as_secs_f64()
     }
 
     fn next(&mut self) -> Duration {
@@ -84,6 +91,15 @@ impl Application for Cbr {
             }
             self.sends.note(now + self.ticks.next(), flow);
         }
+    }
+
+    fn change_load(&mut self, now: Time, group: &Group) {
+        let Workload::Cbr { rate, packet, .. } = group.workload else {
+            return;
+        };
+        let factor = self.ticks.set_rate(rate, packet);
+        self.sends
+            .move_all(|time| stretched(time, now.min(time), factor));
     }
 
     fn on_delivered(&mut self, _: Time, _: FlowId, _: &mut World) {}

@@ -43,6 +43,10 @@ pub(crate) trait Application: Debug + Send {
 
     /// Handles the start of an epoch.
     fn on_epoch(&mut self, _: Time, _: &mut World) {}
+
+    /// Takes over how much the group sends. What is left until the next arrival, or the next packet, becomes
+    /// shorter or longer in proportion: a Poisson process has no memory, and goes on with the new rate.
+    fn change_load(&mut self, _: Time, _: &Group) {}
 }
 
 /// A group at run time.
@@ -77,6 +81,11 @@ impl GroupRunner {
             world.abort_group(now, self.number);
         }
         self.application.handle_timeout(now, world);
+    }
+
+    /// Takes over how much the group sends.
+    pub(crate) fn change_load(&mut self, now: Time, group: &Group) {
+        self.application.change_load(now, group);
     }
 
     /// Handles an event of a flow of the group.
@@ -114,6 +123,11 @@ impl Application for Stopped {
     }
     fn handle_timeout(&mut self, _: Time, _: &mut World) {}
     fn on_delivered(&mut self, _: Time, _: FlowId, _: &mut World) {}
+}
+
+/// Returns a time after `from` that is later, or earlier, by this factor.
+fn stretched(time: Time, from: Time, factor: f64) -> Time {
+    from + time.since(from).mul_f64(factor)
 }
 
 fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Application> {
@@ -180,9 +194,8 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
             ))
         }
         Workload::Poisson { distribution, .. } => {
-            let mean = group.mean_arrival_seconds().unwrap_or_default();
             let arrivals = poisson::Arrivals {
-                mean_interval: Duration::from_secs_f64(mean).max(Duration::from_nanos(1)),
+                mean_interval: poisson::mean_interval(group),
                 sizes: distribution.clone(),
                 hosts: group.arrival_pairs(),
             };

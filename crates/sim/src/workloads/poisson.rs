@@ -4,7 +4,7 @@ use weir_network::Random;
 use weir_scenario::{ArrivalPairs, Distribution, Group};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Application, HostPair, transfer};
+use super::{Application, HostPair, stretched, transfer};
 use crate::flows::FlowId;
 use crate::world::World;
 
@@ -16,6 +16,12 @@ pub(super) struct Arrivals {
     pub(super) mean_interval: Duration,
     pub(super) sizes: Distribution,
     pub(super) hosts: ArrivalPairs,
+}
+
+/// Returns the mean time between two arrivals of a group.
+pub(super) fn mean_interval(group: &Group) -> Duration {
+    let mean = group.mean_arrival_seconds().unwrap_or_default();
+    Duration::from_secs_f64(mean).max(Duration::from_nanos(1))
 }
 
 /// Draws the hosts of an arrival.
@@ -63,6 +69,8 @@ pub(super) struct Poisson {
     group: u32,
     arrivals: Arrivals,
     random: Random,
+    /// When arrivals begin.
+    begin: Time,
     next: Time,
 }
 
@@ -74,6 +82,7 @@ impl Poisson {
             group: number,
             arrivals,
             random,
+            begin,
             next,
         }
     }
@@ -94,6 +103,12 @@ impl Application for Poisson {
             });
             self.next += self.random.exponential(self.arrivals.mean_interval);
         }
+    }
+
+    fn change_load(&mut self, now: Time, group: &Group) {
+        let before = std::mem::replace(&mut self.arrivals.mean_interval, mean_interval(group));
+        let factor = self.arrivals.mean_interval.as_secs_f64() / before.as_secs_f64();
+        self.next = stretched(self.next, now.max(self.begin), factor);
     }
 
     fn on_delivered(&mut self, now: Time, flow: FlowId, world: &mut World) {

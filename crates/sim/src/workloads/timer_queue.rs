@@ -37,6 +37,16 @@ impl<T> TimerQueue<T> {
         self.next_number += 1;
     }
 
+    /// Moves all timers; their order stays.
+    pub(super) fn move_all(&mut self, to: impl Fn(Time) -> Time) {
+        let entries = std::mem::take(&mut self.entries).into_iter();
+        let moved = entries.map(|entry| Entry {
+            time: to(entry.time),
+            ..entry
+        });
+        self.entries = moved.collect();
+    }
+
     /// Iterates over all timers, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|entry| &entry.what)

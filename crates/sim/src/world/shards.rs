@@ -158,7 +158,7 @@ impl World {
     }
 
     /// Returns the shard that owns a port.
-    fn shard_of_port(&self, port: PortIndex) -> usize {
+    pub(super) fn shard_of_port(&self, port: PortIndex) -> usize {
         self.division.as_ref().map_or(0, |division| {
             division.partition.of_sender(&self.scenario.topology, port)
         })

@@ -129,6 +129,22 @@ fn a_trace_is_replayed() {
     ];
     assert_eq!(replayed(&[]), all);
     assert_eq!(replayed(&["duration=1ms"]), all[..3]);
+    // Of the 1143 KB of four flows, host4 sends a megabyte.
+    let loaded = Scenario::load(&folder.join("trace.toml"), &[]).unwrap();
+    let mut simulation = Simulation::new(loaded.scenario).unwrap();
+    simulation.advance(Time::MAX, &mut ()).unwrap();
+    let loads = simulation.summary().loads;
+    assert!(!loads.is_empty());
+    for (class, load) in loads {
+        let (expected, offered) = (
+            load.expected.unwrap().value(),
+            load.offered.unwrap().value(),
+        );
+        assert!(
+            expected > 0.0 && (offered / expected - 1.0).abs() < 0.01,
+            "{class}: {load:?}"
+        );
+    }
     let later = replayed(&["groups.trace.start=1ms", "groups.trace.transport=quic"]);
     let starts: Vec<_> = later.iter().map(|flow| (flow.0, flow.4)).collect();
     assert_eq!(starts, all.map(|flow| (flow.0 + 1_000_000, true)));

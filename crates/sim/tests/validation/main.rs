@@ -16,6 +16,7 @@
 //! | `threads` | the same bytes with any number of threads |
 //! | `running_ahead` | the same with one event for each arrival |
 //! | `arrivals` | random arrivals by host, incasts, and traces |
+//! | `changes` | changes of settings, at their times |
 //! | `spraying` | packets over equal paths, by flow and at random |
 //! | `conservation` | packets and bytes of random scenarios |
 //! | `load` | the load that was asked for, on hosts' links and between switches |
@@ -33,6 +34,7 @@
 mod algorithms;
 mod arrivals;
 mod bursts;
+mod changes;
 mod conservation;
 mod cubic;
 mod dctcp;

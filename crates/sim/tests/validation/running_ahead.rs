@@ -24,6 +24,7 @@ struct Dumbbell {
     jitter: u64,
     has_requests: bool,
     has_fault: bool,
+    has_changes: bool,
     seed: u64,
 }
 
@@ -45,6 +46,7 @@ fn dumbbell() -> impl Strategy<Value = Dumbbell> {
         prop::sample::select(vec![0_u64, 0, 500, 2_000]),
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.2),
+        prop::bool::weighted(0.5),
         any::<u16>(),
     )
         .prop_map(
@@ -58,6 +60,7 @@ fn dumbbell() -> impl Strategy<Value = Dumbbell> {
                 jitter,
                 has_requests,
                 has_fault,
+                has_changes,
                 seed,
             )| {
                 Dumbbell {
@@ -70,6 +73,7 @@ fn dumbbell() -> impl Strategy<Value = Dumbbell> {
                     jitter,
                     has_requests,
                     has_fault,
+                    has_changes,
                     seed: seed.into(),
                 }
             },
@@ -120,6 +124,24 @@ impl Dumbbell {
             until = "20ms"
             probability = 0.02
             "#;
+        let changes = r#"
+            [[changes]]
+            at = "8ms"
+            ports = "*->switch"
+            set.queue.buffer = "20KB"
+            [[changes]]
+            at = "10ms"
+            ports = "bottleneck"
+            set.queue = { ecn_threshold = "5KB", buffer = "40 packets", red_max = "50KB" }
+            [[changes]]
+            at = "15ms"
+            groups = "near"
+            set.congestion.max_rate = "100Mbps"
+            [[changes]]
+            at = "23456789ns"
+            groups = "near"
+            set.congestion.max_rate = "unbounded"
+            "#;
         format!(
             r#"
             title = "Running ahead"
@@ -139,6 +161,7 @@ impl Dumbbell {
             {far}
             {requests}
             {fault}
+            {changes}
             "#,
             seed = self.seed,
             jitter = self.jitter,
@@ -148,6 +171,7 @@ impl Dumbbell {
             far = group("far", self.far),
             requests = if self.has_requests { requests } else { "" },
             fault = if self.has_fault { fault } else { "" },
+            changes = if self.has_changes { changes } else { "" },
         )
     }
 }
@@ -208,6 +232,7 @@ fn one_flow_alone_runs_ahead_all_the_way() {
         jitter: 2_000,
         has_requests: false,
         has_fault: false,
+        has_changes: near.0 > 0,
         seed: 1,
     };
     let nobody = (0, "newreno", 1_000);

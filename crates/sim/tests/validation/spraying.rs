@@ -81,3 +81,57 @@ fn sprayed_packets_take_the_same_paths_in_any_order_of_events() {
     assert_eq!(threads, 4);
     assert!(together == alone, "four threads");
 }
+
+/// Requests with pauses: each begins a flowlet. Endless data without a gap are one.
+#[test]
+fn flowlets_take_other_paths_after_gaps() {
+    let flow = |workload: &str| {
+        format!(
+            "groups.bulk={{ from = \"host1\", to = \"host3\", congestion = \"dctcp\", workload = {workload} }}"
+        )
+    };
+    let flowlets = "leaf_spine={ load_balancing = \"flowlet\", flowlet_gap = \"50us\" }".to_owned();
+    let endless = packets(&run(FILE, &[flow("\"bulk\""), flowlets.clone()]));
+    let total: u64 = endless.iter().sum();
+    assert!(
+        endless
+            .iter()
+            .filter(|packets| **packets * 10 > total * 9)
+            .count()
+            == 1,
+        "{endless:?}"
+    );
+    let requests = flow(
+        "{ kind = \"request-response\", request = \"3KB\", response = \"1KB\", pause = \"60us\" }",
+    );
+    let by_flowlet = packets(&run(FILE, &[requests.clone(), flowlets.clone()]));
+    assert!(
+        by_flowlet.iter().all(|packets| *packets > 5),
+        "{by_flowlet:?}"
+    );
+    let by_flow = packets(&run(FILE, std::slice::from_ref(&requests)));
+    assert_eq!(
+        by_flow.iter().filter(|packets| **packets > 0).count(),
+        1,
+        "{by_flow:?}"
+    );
+    // The same bytes with packets that do not run ahead, and on several threads.
+    let rows = |settings: &[String], threads: usize, ahead: bool| {
+        let threads = Threads {
+            most: threads,
+            least_hosts: 1,
+        };
+        let mut simulation = Simulation::with_threads(scenario(FILE, settings), threads).unwrap();
+        if !ahead {
+            simulation = simulation.without_running_ahead();
+        }
+        let mut rows = Rows::default();
+        simulation.advance(Time::MAX, &mut rows).unwrap();
+        rows.text
+    };
+    for settings in [&[requests, flowlets.clone()][..], &[flowlets]] {
+        let one = rows(settings, 1, true);
+        assert!(one == rows(settings, 1, false));
+        assert!(one == rows(settings, 4, true));
+    }
+}

@@ -138,6 +138,25 @@ fn leaf_spine() -> String {
     text
 }
 
+/// Returns the fat tree, whose thresholds and congestion controls change while it runs.
+fn changing() -> String {
+    fat_tree()
+        + r#"
+[[changes]]
+at = "3ms"
+ports = "*"
+set.queue = { ecn_threshold = "5KB", red_max = "40KB" }
+[[changes]]
+at = "3ms"
+groups = "dctcp"
+set.congestion = { g = 0.5, max_rate = "300Mbps" }
+[[changes]]
+at = "5123456ns"
+groups = ["dctcp", "late"]
+set.congestion.max_rate = "unbounded"
+"#
+}
+
 /// Returns the summary, the number of threads, and the most drops of a port.
 fn simulate(
     scenario: Scenario,
@@ -170,6 +189,7 @@ fn records_are_the_same_with_any_number_of_threads() {
         (fat_tree(), 4, 4),
         (leaf_spine(), 3, 16),
         (few_flows(), 3, 4),
+        (changing(), 3, 4),
     ];
     for (text, seed, parts) in cases {
         let rows = |threads, slice| {

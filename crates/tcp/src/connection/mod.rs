@@ -12,7 +12,7 @@ mod transmit;
 
 use std::sync::Arc;
 
-use weir_congestion::Deadline;
+use weir_congestion::{AlgorithmSpec, Deadline};
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
@@ -284,6 +284,15 @@ impl Connection {
         let sender = self.sending();
         sender.controller_mut().on_deadline(deadline);
         sender.on_controller_changed();
+    }
+
+    /// Takes over the parameters of the congestion control that [change](weir_congestion::Controller::set_parameters) while it
+    /// runs. A controller that is not built yet has those of its factory.
+    pub fn set_congestion_parameters(&mut self, spec: &AlgorithmSpec) {
+        if let Some(sender) = self.sender.built_mut() {
+            sender.controller_mut().set_parameters(spec);
+            sender.on_controller_changed();
+        }
     }
 
     /// Returns the data size of a full segment, into which bursts are [cut](Segment::segments).

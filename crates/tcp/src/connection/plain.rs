@@ -90,8 +90,8 @@ impl Connection {
         is_done
     }
 
-    /// Returns the next segment to send now as [`Connection::next_segment`] does, after a segment with data, or
-    /// one without, that was [received quickly](Connection::receive_quickly).
+    /// Returns the next segment to send now as [`Connection::next_segment`] does, right after a segment with data,
+    /// or one without, that was [received quickly](Connection::receive_quickly).
     #[inline(always)]
     pub fn next_quickly<const DATA: bool>(&mut self, now: Time) -> QuickNext {
         debug_assert!(self.is_plain, "the fast paths apply");
@@ -113,7 +113,7 @@ impl Connection {
             return QuickNext::Unknown;
         }
         if !has_sent_data && let Some(sender) = self.sender.built_mut() {
-            return match sender.next_plain(now, false) {
+            return match sender.next_plain(now, false, true) {
                 PlainNext::Nothing => QuickNext::Nothing,
                 PlainNext::Segment(outgoing) => {
                     let (segment, ecn) = self.data_segment(now, outgoing);
@@ -144,7 +144,7 @@ impl Connection {
         if let Some(sender) = self.sender.built_mut()
             && !sender.has_sent_data()
         {
-            match sender.next_plain(now, is_ack_due) {
+            match sender.next_plain(now, is_ack_due, false) {
                 PlainNext::Nothing => {}
                 PlainNext::Segment(outgoing) => {
                     let (segment, ecn) = self.data_segment(now, outgoing);

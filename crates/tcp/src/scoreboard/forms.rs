@@ -34,6 +34,12 @@ impl Scoreboard {
         self.disorder.records.len() == 1
     }
 
+    /// Returns whether more than two segments are outstanding that have no records.
+    #[inline(always)]
+    pub(crate) fn has_several(&self) -> bool {
+        self.ring.len() > 2
+    }
+
     /// Replaces the ring by records, in which losses and SACKs can be noted.
     pub(super) fn make_records(&mut self) {
         if self.has_records {

@@ -143,9 +143,15 @@ impl Sender {
         waits
     }
 
-    /// Returns the next segment, if it is a full one of new data and the sender has not been idle.
+    /// Returns the next segment, if it is a full one of new data and the sender has not been idle. `follows_ack`:
+    /// right after [`Self::acknowledge_whole`].
     #[inline(always)]
-    pub(crate) fn next_plain(&mut self, now: Time, is_ack_due: bool) -> PlainNext {
+    pub(crate) fn next_plain(
+        &mut self,
+        now: Time,
+        is_ack_due: bool,
+        follows_ack: bool,
+    ) -> PlainNext {
         let (data, flight) = (self.written - self.nxt, self.scoreboard.in_flight());
         let waits = flight > 0 && flight + self.mss.min(data) > self.window();
         if waits && !is_ack_due {
@@ -162,7 +168,7 @@ impl Sender {
             self.note_limit(now);
             return PlainNext::Nothing;
         }
-        PlainNext::Segment(self.send_full(now))
+        PlainNext::Segment(self.send_full(now, follows_ack))
     }
 
     /// Starts the timers for the first outstanding segment.
@@ -176,9 +182,9 @@ impl Sender {
         self.schedule_tail_probe(now);
     }
 
-    /// Sends a full segment of new data.
+    /// Sends a full segment of new data. `follows_ack`: right after [`Self::acknowledge_whole`].
     #[inline(always)]
-    fn send_full(&mut self, now: Time) -> OutgoingSegment {
+    fn send_full(&mut self, now: Time, follows_ack: bool) -> OutgoingSegment {
         let (start, mss) = (self.nxt, self.mss);
         self.scoreboard.push(now, start, mss as u32);
         self.nxt += mss;
@@ -201,7 +207,10 @@ impl Sender {
         if self.rto_at == Time::MAX || self.scoreboard.is_single() {
             self.start_timers(now);
         } else if self.detection == Detection::Rack {
-            self.set_tail_probe(now, self.config.early_timer_margin);
+            // With two more segments outstanding, an acknowledgment has just set it to the same time.
+            if !(follows_ack && self.scoreboard.has_several()) {
+                self.set_tail_probe(now, self.config.early_timer_margin);
+            }
         } else {
             self.early_at = Time::MAX;
         }

@@ -10,6 +10,7 @@ use weir_metrics::{Exporter, Registry};
 use weir_policy::{Policy, RuleChange};
 use weir_scenario::ScenarioError;
 
+use super::followed::{Assigned, Followed};
 use super::{Enforce, guard};
 use crate::fail_open;
 use crate::failure::Failure;
@@ -17,13 +18,21 @@ use crate::interrupt::{Hangup, Stop};
 use crate::policy::Plane;
 use crate::{logging, output, service_manager};
 
-pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
+/// Where the policy comes from.
+pub(super) enum Source<'f> {
+    /// A file, which is read again when that is asked for.
+    File(&'f Path),
+    /// A controller, which replaces it at any time.
+    Controller(Box<Followed>),
+}
+
+pub(super) fn run(arguments: &Enforce, source: Source<'_>) -> Result<(), Failure> {
     if let Some(path) = &arguments.cgroup {
-        return at_sockets(arguments, path, file);
+        return at_sockets(arguments, path, source);
     }
     match arguments.inline.as_deref() {
         Some([one, other]) => Running {
-            file,
+            source,
             plane: Plane::Inline,
             interfaces: vec![one.clone(), other.clone()],
             location: format!("between {one} and {other}"),
@@ -44,7 +53,7 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
             Ok(cable)
         }),
         _ => Running {
-            file,
+            source,
             plane: Plane::Enforce,
             interfaces: arguments.interface.clone(),
             location: format!("on {}", arguments.interface.join(", ")),
@@ -62,14 +71,15 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
 }
 
 /// Chooses the kernel's congestion control for the sockets of a control group.
-fn at_sockets(arguments: &Enforce, path: &Path, file: &Path) -> Result<(), Failure> {
+fn at_sockets(arguments: &Enforce, path: &Path, source: Source<'_>) -> Result<(), Failure> {
+    let measures_all = matches!(source, Source::Controller(_));
     let dry = if arguments.dry_run {
         ", dry run: nothing is changed"
     } else {
         ""
     };
     Running {
-        file,
+        source,
         plane: Plane::Cgroup,
         interfaces: Vec::new(),
         location: format!("at the sockets of {}{dry}", path.display()),
@@ -80,6 +90,7 @@ fn at_sockets(arguments: &Enforce, path: &Path, file: &Path) -> Result<(), Failu
     .run(arguments, |policy| {
         let options = cgroup::Options {
             is_dry_run: arguments.dry_run,
+            measures_all,
             guardian: Some(guard::command),
         };
         cgroup::Enforcer::attach(path, policy, options).map_err(Failure::of)
@@ -88,8 +99,8 @@ fn at_sockets(arguments: &Enforce, path: &Path, file: &Path) -> Result<(), Failu
 
 /// The parts of a run that depend on the data plane.
 struct Running<'f> {
-    /// The policy file.
-    file: &'f Path,
+    /// Where the policy comes from.
+    source: Source<'f>,
     /// What the policy is checked for.
     plane: Plane,
     /// The interfaces, by name.
@@ -106,11 +117,14 @@ struct Running<'f> {
 
 impl Running<'_> {
     fn run<P: DataPlane>(
-        &self,
+        mut self,
         arguments: &Enforce,
         attach: impl FnOnce(Policy) -> Result<P, Failure>,
     ) -> Result<(), Failure> {
-        let mut policy = self.load().map_err(Failure::of)?;
+        let mut policy = match &self.source {
+            Source::File(file) => self.load(file).map_err(Failure::of)?,
+            Source::Controller(followed) => followed.first(self.plane, &self.interfaces)?,
+        };
         let rules = policy.rules.len();
         // A signal during attachment must still remove what was attached.
         let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signals()?);
@@ -129,7 +143,7 @@ impl Running<'_> {
         });
         output::print(&format!(
             "{}: {rules} rules {}{address}\n",
-            self.file.display(),
+            self.origin(),
             self.location,
         ))?;
         service_manager::ready(&self.status(rules));
@@ -146,6 +160,7 @@ impl Running<'_> {
                 drop(plane);
                 return Err(Failure::logged(self.over_message));
             }
+            self.follow(&mut plane, &mut policy, &metrics);
             if hangup.take() {
                 self.reload(&mut plane, &mut policy, &metrics, "SIGHUP");
             }
@@ -175,9 +190,18 @@ impl Running<'_> {
         metrics: &PolicyMetrics,
         asked_by: &str,
     ) -> ControlResponse {
+        let Source::File(file) = self.source else {
+            return ControlResponse::Refused {
+                reason: format!(
+                    "the policy is {}: `weir policy push` changes it",
+                    self.origin()
+                ),
+            };
+        };
         service_manager::reloading();
-        let file = self.file.display();
-        let loaded = self.load().map_err(|error| error.to_string());
+        let path = file.to_owned();
+        let loaded = self.load(file).map_err(|error| error.to_string());
+        let file = file.display();
         let in_force = loaded.and_then(|new| match plane.set_policy(new.clone()) {
             Ok(()) => Ok(new),
             Err(error) => Err(error.to_string()),
@@ -188,10 +212,7 @@ impl Running<'_> {
                 tracing::info!("{file}: reloaded, asked by {asked_by}: {rules} rules; {changes}");
                 *policy = new;
                 metrics.set_rules(rules);
-                ControlResponse::Reloaded {
-                    file: self.file.to_owned(),
-                    rules,
-                }
+                ControlResponse::Reloaded { file: path, rules }
             }
             Err(reason) => {
                 let mistakes = logging::in_one_line(&reason);
@@ -206,9 +227,51 @@ impl Running<'_> {
         answer
     }
 
+    /// Names the file, or the version and where it comes from.
+    fn origin(&self) -> String {
+        match &self.source {
+            Source::File(file) => file.display().to_string(),
+            Source::Controller(followed) => {
+                let version = match followed.version() {
+                    0 => "no version".to_owned(),
+                    version => format!("version {version}"),
+                };
+                format!("{version} of a controller ({})", followed.connection())
+            }
+        }
+    }
+
+    /// Puts versions of a controller in force, and reports what connections did.
+    fn follow(&mut self, plane: &mut impl DataPlane, policy: &mut Policy, metrics: &PolicyMetrics) {
+        let Source::Controller(followed) = &mut self.source else {
+            return;
+        };
+        while let Some(assigned) = followed.next(self.plane, &self.interfaces) {
+            match put_in_force(followed, plane, policy, &assigned) {
+                Ok(()) => {
+                    let (new, version) = (assigned.policy.clone(), assigned.version());
+                    let (rules, changes) = (new.rules.len(), changes(policy, &new));
+                    tracing::info!("version {version} is in force: {rules} rules; {changes}");
+                    *policy = new;
+                    metrics.set_rules(rules);
+                    metrics.reloaded(true);
+                    service_manager::ready(&format!(
+                        "version {version}, {rules} rules {}",
+                        self.location
+                    ));
+                }
+                Err(reason) => {
+                    metrics.reloaded(false);
+                    followed.refuse(assigned.version(), &logging::in_one_line(&reason));
+                }
+            }
+        }
+        followed.report(plane);
+    }
+
     /// Loads the policy and checks that it can be enforced here; logs warnings.
-    fn load(&self) -> Result<Policy, ScenarioError> {
-        let checked = self.plane.load(self.file, &self.interfaces);
+    fn load(&self, file: &Path) -> Result<Policy, ScenarioError> {
+        let checked = self.plane.load(file, &self.interfaces);
         for warning in &checked.warnings {
             tracing::warn!("{warning}");
         }
@@ -219,6 +282,25 @@ impl Running<'_> {
     fn status(&self, rules: usize) -> String {
         format!("{rules} rules {}", self.location)
     }
+}
+
+/// Puts a version in force and keeps it; or else the one before stays.
+fn put_in_force(
+    followed: &mut Followed,
+    plane: &mut impl DataPlane,
+    before: &Policy,
+    assigned: &Assigned,
+) -> Result<(), String> {
+    let put = plane.set_policy(assigned.policy.clone());
+    put.map_err(|error| error.to_string())?;
+    followed
+        .keep(assigned)
+        .map_err(|reason| match plane.set_policy(before.clone()) {
+            Ok(()) => reason,
+            Err(error) => {
+                format!("{reason}; the policy before it cannot be put in force again: {error}")
+            }
+        })
 }
 
 /// Names the process that asks for something.

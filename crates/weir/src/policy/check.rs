@@ -74,6 +74,12 @@ impl Check {
     }
 }
 
+/// Describes the conditions and the action of a rule.
+pub(super) fn described(rule: &PolicyRule) -> String {
+    let rule = listed(rule);
+    format!("{}: {}", who(&rule), rule.action)
+}
+
 fn listed(rule: &PolicyRule) -> Listed {
     let conditions = [
         ("from", texts(&rule.from)),

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use weir_results::Repetitions;
+
 use crate::failure::Failure;
 
 /// The most repetitions of one command.
@@ -39,6 +41,20 @@ impl Seeds {
         }
         Ok(())
     }
+}
+
+/// Writes the means and intervals beside the directories of the seeds.
+pub(super) fn write(directory: &Path, repetitions: &Repetitions) -> Result<(), Failure> {
+    let json = repetitions.to_json().map_err(Failure::of)?;
+    for (name, text) in [
+        ("repetitions.json", json),
+        ("report.html", repetitions.to_html()),
+    ] {
+        let path = directory.join(name);
+        fs::write(&path, text)
+            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
 }
 
 /// Returns the directory of a seed's results.

@@ -20,6 +20,7 @@ use crate::output;
     after_help = "\
 Examples:
   weir sed certificates /etc/weir/sed --switch tor1 --switch tor2
+  weir sed certificates /etc/weir/sed --host web1 --publisher alice  # for the policy: docs/controller.md
   weir sed certificates /etc/weir/sed --application db --address 10.0.0.7 --address 10.1.0.7
   weir sed certificates /etc/weir/sed --renew --switch tor1          # as a timer does, well before they expire
   weir sed certificates revoke /etc/weir/sed tor1
@@ -40,6 +41,14 @@ pub(crate) struct Certificates {
     /// Name of a switch, for its agent (repeatable)
     #[arg(long, value_name = "NAME", value_parser = label)]
     switch: Vec<String>,
+
+    /// Name of a host that takes versions of the policy (repeatable)
+    #[arg(long, value_name = "NAME", value_parser = label)]
+    host: Vec<String>,
+
+    /// Name of somebody who pushes versions of the policy (repeatable)
+    #[arg(long, value_name = "NAME", value_parser = label)]
+    publisher: Vec<String>,
 
     /// Name of an application that registers flows (repeatable)
     #[arg(long, value_name = "NAME", value_parser = label)]
@@ -114,6 +123,12 @@ impl Certificates {
         }
         for name in &self.switch {
             issue(name, Role::Switch(name.clone()), &[])?;
+        }
+        for name in &self.host {
+            issue(name, Role::Host(name.clone()), &[])?;
+        }
+        for name in &self.publisher {
+            issue(name, Role::Publisher(name.clone()), &[])?;
         }
         for name in &self.application {
             issue(name, Role::Application, &self.address)?;

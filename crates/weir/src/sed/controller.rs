@@ -1,11 +1,13 @@
-//! `weir sed controller`
+//! `weir controller`, which `weir sed controller` is a name for
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
-use weir_control::{Controller as Process, ControllerOptions, DEFAULT_PORT, EpochFile};
+use weir_control::{
+    Controller as Process, ControllerOptions, DEFAULT_PORT, EpochFile, StoreLocation,
+};
 use weir_metrics::{Exporter, Registry};
 use weir_sed::{ControllerConfig, LatePolicy, Method};
 use weir_units::{ByteSize, Duration};
@@ -15,16 +17,20 @@ use crate::arguments::{limit, size};
 use crate::failure::Failure;
 use crate::service_manager;
 
-/// The arguments of `weir sed controller`.
+/// The arguments of `weir controller`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  weir sed certificates /etc/weir/sed --switch tor1
-  weir sed controller --listen 0.0.0.0:9600 --rtt 100us
-  weir sed controller --rtt 100us --best-effort 10 --metrics 9101
-  weir sed controller --allocation paper --retransmit    # RSED as in its paper
-  weir sed controller --rules deadlines.toml     # docs/deadlines.md; SIGHUP reads it again
-  weir sed controller --crl /etc/weir/sed/crl.pem        # certificates in it are refused
+  weir sed certificates /etc/weir/sed --host web1 --publisher alice --switch tor1
+  weir controller --listen 0.0.0.0:9600                 hosts and switches attach to it
+  weir controller --store etcd://etcd1,etcd2,etcd3      one of several controllers leads: docs/controller.md
+  weir controller --rtt 100us --best-effort 10 --metrics 9101
+  weir controller --allocation paper --retransmit       RSED as in its paper
+  weir controller --rules deadlines.toml                docs/deadlines.md; SIGHUP reads it again
+  weir controller --crl /etc/weir/sed/crl.pem           certificates in it are refused
+
+It holds the policy of all hosts, which `weir policy push` changes and `weir enforce --controller` follows, and
+SED's windows. `weir sed controller` is another name for it.
 
 Agents listen to it as long as it lives: what it has ordered holds for a lease after it was last heard of,
 and a controller that is started again learns of flows and deadlines from the switches. Certificates, key and
@@ -37,9 +43,23 @@ pub(crate) struct Controller {
     #[command(flatten)]
     certificates: CertificateArguments,
 
-    /// Directory with its name and term, locked by one controller at a time
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/weir/sed")]
+    /// Directory with its name, its term and its versions of the policy, locked by one controller at a time
+    #[arg(
+        long,
+        alias = "dir",
+        value_name = "DIR",
+        default_value = "/var/lib/weir/sed"
+    )]
     state: PathBuf,
+
+    /// Where versions of the policy and the audit log are: etcd://HOST:PORT,HOST:PORT/PREFIX, or file:PATH
+    /// [default: policy.redb in the state directory]
+    #[arg(long, value_name = "STORE")]
+    store: Option<StoreLocation>,
+
+    /// Directory with ca.pem, client.pem and client.key, for TLS to etcd
+    #[arg(long, value_name = "DIR", requires = "store")]
+    store_certificates: Option<PathBuf>,
 
     /// File with sizes and deadlines of flows whose applications do not register them
     #[arg(long, value_name = "FILE")]
@@ -134,6 +154,7 @@ impl Controller {
             config,
             rules,
             flows_per_client: self.flows_per_client,
+            policies: Some(self.store()?),
             metrics: Some(registry),
         });
         let process = process.await.map_err(Failure::of)?;
@@ -169,6 +190,27 @@ impl Controller {
             self.lease
         );
         Ok(())
+    }
+
+    fn store(&self) -> Result<StoreLocation, Failure> {
+        let own = StoreLocation::File(self.state.join("policy.redb"));
+        match (self.store.clone().unwrap_or(own), &self.store_certificates) {
+            (
+                StoreLocation::Etcd {
+                    endpoints, prefix, ..
+                },
+                certificates,
+            ) => Ok(StoreLocation::Etcd {
+                endpoints,
+                prefix,
+                certificates: certificates.clone(),
+            }),
+            (StoreLocation::File(_), Some(_)) => {
+                let problem = "a file needs none: they are for --store etcd://…";
+                Err(Failure::option("store-certificates", problem))
+            }
+            (file, None) => Ok(file),
+        }
     }
 
     fn config(&self) -> Result<ControllerConfig, Failure> {

@@ -9,6 +9,7 @@ pub(super) const CASES: &[Case] = &[
         &[],
         &[
             ("ports", "faults.0.ports=*"),
+            ("both_ways", "faults.0.both_ways=true"),
             ("at", "faults.0.at=2s"),
             ("until", "faults.0.until=2s"),
         ],
@@ -19,6 +20,7 @@ pub(super) const CASES: &[Case] = &[
         &["faults.0={ kind = \"loss\", ports = \"bottleneck\", at = \"1s\", probability = 0.1 }"],
         &[
             ("ports", "faults.0.ports=*"),
+            ("both_ways", "faults.0.both_ways=true"),
             ("at", "faults.0.at=2s"),
             ("until", "faults.0.until=2s"),
             ("probability", "faults.0.probability=0.2"),
@@ -32,6 +34,7 @@ pub(super) const CASES: &[Case] = &[
         ],
         &[
             ("ports", "faults.0.ports=*"),
+            ("both_ways", "faults.0.both_ways=true"),
             ("at", "faults.0.at=2s"),
             ("until", "faults.0.until=2s"),
             ("probability", "faults.0.probability=0.2"),
@@ -45,6 +48,7 @@ pub(super) const CASES: &[Case] = &[
         ],
         &[
             ("ports", "faults.0.ports=*"),
+            ("both_ways", "faults.0.both_ways=true"),
             ("at", "faults.0.at=2s"),
             ("until", "faults.0.until=2s"),
             ("probability", "faults.0.probability=0.2"),
@@ -58,6 +62,7 @@ pub(super) const CASES: &[Case] = &[
         ],
         &[
             ("ports", "faults.0.ports=*"),
+            ("both_ways", "faults.0.both_ways=true"),
             ("at", "faults.0.at=2s"),
             ("until", "faults.0.until=2s"),
             ("probability", "faults.0.probability=0.2"),
@@ -70,6 +75,7 @@ pub(super) const CASES: &[Case] = &[
         &["faults.0={ kind = \"delay\", ports = \"bottleneck\", at = \"1s\", delay = \"1us\" }"],
         &[
             ("ports", "faults.0.ports=*"),
+            ("both_ways", "faults.0.both_ways=true"),
             ("at", "faults.0.at=2s"),
             ("until", "faults.0.until=2s"),
             ("delay", "faults.0.delay=2us"),
@@ -81,6 +87,7 @@ pub(super) const CASES: &[Case] = &[
         &["faults.0={ kind = \"jitter\", ports = \"bottleneck\", at = \"1s\", jitter = \"1us\" }"],
         &[
             ("ports", "faults.0.ports=*"),
+            ("both_ways", "faults.0.both_ways=true"),
             ("at", "faults.0.at=2s"),
             ("until", "faults.0.until=2s"),
             ("jitter", "faults.0.jitter=2us"),
@@ -92,6 +99,7 @@ pub(super) const CASES: &[Case] = &[
         &["faults.0={ kind = \"rate\", ports = \"bottleneck\", at = \"1s\", rate = \"1Gbps\" }"],
         &[
             ("ports", "faults.0.ports=*"),
+            ("both_ways", "faults.0.both_ways=true"),
             ("at", "faults.0.at=2s"),
             ("until", "faults.0.until=2s"),
             ("rate", "faults.0.rate=2Gbps"),
@@ -210,5 +218,55 @@ pub(super) const CASES: &[Case] = &[
             "faults.0={ kind = \"address\", ports = \"near1->switch\", at_epoch = 1 }",
         ],
         &[("at_epoch", "faults.0.at_epoch=2")],
+    ),
+    case(
+        "[[faults]] kind = \"down\"",
+        FILE,
+        &["faults.0={ kind = \"down\", ports = \"*\", at = \"1s\" }"],
+        &[("random", "faults.0.random=1")],
+    ),
+    case(
+        "[[faults]] kind = \"loss\"",
+        FILE,
+        &["faults.0={ kind = \"loss\", ports = \"*\", at = \"1s\", probability = 0.1 }"],
+        &[("random", "faults.0.random=1")],
+    ),
+    case(
+        "[[faults]] kind = \"duplicate\"",
+        FILE,
+        &["faults.0={ kind = \"duplicate\", ports = \"*\", at = \"1s\", probability = 0.1 }"],
+        &[("random", "faults.0.random=1")],
+    ),
+    case(
+        "[[faults]] kind = \"corrupt\"",
+        FILE,
+        &["faults.0={ kind = \"corrupt\", ports = \"*\", at = \"1s\", probability = 0.1 }"],
+        &[("random", "faults.0.random=1")],
+    ),
+    case(
+        "[[faults]] kind = \"reorder\"",
+        FILE,
+        &[
+            "faults.0={ kind = \"reorder\", ports = \"*\", at = \"1s\", probability = 0.1, delay = \"1us\" }",
+        ],
+        &[("random", "faults.0.random=1")],
+    ),
+    case(
+        "[[faults]] kind = \"delay\"",
+        FILE,
+        &["faults.0={ kind = \"delay\", ports = \"*\", at = \"1s\", delay = \"1us\" }"],
+        &[("random", "faults.0.random=1")],
+    ),
+    case(
+        "[[faults]] kind = \"jitter\"",
+        FILE,
+        &["faults.0={ kind = \"jitter\", ports = \"*\", at = \"1s\", jitter = \"1us\" }"],
+        &[("random", "faults.0.random=1")],
+    ),
+    case(
+        "[[faults]] kind = \"rate\"",
+        FILE,
+        &["faults.0={ kind = \"rate\", ports = \"*\", at = \"1s\", rate = \"1Gbps\" }"],
+        &[("random", "faults.0.random=1")],
     ),
 ];

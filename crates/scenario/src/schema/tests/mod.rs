@@ -1,6 +1,7 @@
 //! Every key has an effect: a scenario differs when its value does. A key that the loader lists but
 //! does not read would silently do nothing.
 
+mod changes;
 mod faults;
 mod groups;
 mod network;
@@ -218,7 +219,13 @@ const fn case(
 
 /// Returns the cases of all sections.
 fn cases() -> impl Iterator<Item = &'static Case> {
-    let rooms = [network::CASES, groups::CASES, queues::CASES, faults::CASES];
+    let rooms = [
+        network::CASES,
+        groups::CASES,
+        queues::CASES,
+        faults::CASES,
+        changes::CASES,
+    ];
     rooms.into_iter().flatten()
 }
 

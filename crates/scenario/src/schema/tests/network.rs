@@ -17,6 +17,10 @@ pub(super) const CASES: &[Case] = &[
             ("dumbbell", "dumbbell.rate=1Gbps"),
             ("queues", "queues.q.buffer=2MB"),
             ("groups", "groups.g.flows=2"),
+            (
+                "changes",
+                "changes=[{ at = \"1s\", ports = \"bottleneck\", set.queue.buffer = \"2MB\" }]",
+            ),
             ("faults", "faults=[]"),
             ("sed", "sed.rtt=100us"),
             ("live", "live.gso_segments=3"),
@@ -141,6 +145,10 @@ pub(super) const CASES: &[Case] = &[
             ("framing", "leaf_spine.framing=2B"),
             ("load_balancing", "leaf_spine.load_balancing=packet"),
             (
+                "flowlet_gap",
+                "leaf_spine={ load_balancing = \"flowlet\", flowlet_gap = \"30us\" }",
+            ),
+            (
                 "queue",
                 "leaf_spine.queue={ kind = \"drop-tail\", buffer = \"1MB\" }",
             ),
@@ -161,6 +169,10 @@ pub(super) const CASES: &[Case] = &[
             ("mtu", "fat_tree.mtu=9000B"),
             ("framing", "fat_tree.framing=2B"),
             ("load_balancing", "fat_tree.load_balancing=packet"),
+            (
+                "flowlet_gap",
+                "fat_tree={ load_balancing = \"flowlet\", flowlet_gap = \"30us\" }",
+            ),
             (
                 "queue",
                 "fat_tree.queue={ kind = \"drop-tail\", buffer = \"1MB\" }",
@@ -207,6 +219,10 @@ pub(super) const CASES: &[Case] = &[
             ),
             ("tcon", "switches.t.tcon=[{ pass = true }]"),
             ("load_balancing", "switches.t.load_balancing=packet"),
+            (
+                "flowlet_gap",
+                "switches.t={ load_balancing = \"flowlet\", flowlet_gap = \"30us\" }",
+            ),
         ],
     ),
     case(

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use weir_congestion::AlgorithmSpec;
 use weir_counters::FlowCounters;
 use weir_dcudp::{
     Connection, ConnectionError, ConnectionHandle, Endpoint, Event, Route, TransportConfig,
@@ -27,6 +28,8 @@ pub(crate) struct DcudpEnd {
     stream: Stream,
     /// A reply of the endpoint without a connection.
     reply: Option<Vec<u8>>,
+    /// Parameters that have changed before there was a connection.
+    parameters: Option<AlgorithmSpec>,
     /// Datagrams that arrived with a CE mark.
     marks: u64,
     /// The end of the connection: orderly (`Some(None)`), or by an error.
@@ -69,6 +72,7 @@ impl DcudpEnd {
             peer,
             stream: Stream::default(),
             reply: None,
+            parameters: None,
             marks: 0,
             ending: None,
             told: CloseNotice::Nothing,
@@ -86,7 +90,10 @@ impl DcudpEnd {
                     .connection
                     .handle_datagram(now, self.peer, ecn, datagram);
             }
-            (Route::New(handle, connection), None) => {
+            (Route::New(handle, mut connection), None) => {
+                if let Some(spec) = self.parameters.take() {
+                    connection.set_congestion_parameters(&spec);
+                }
                 self.engine = Some(Engine { handle, connection });
                 // A flow is one connection: later requests are refused. Without a server there are no
                 // settings to reject.
@@ -100,6 +107,14 @@ impl DcudpEnd {
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if let Some(engine) = &mut self.engine {
             engine.connection.handle_timeout(now);
+        }
+    }
+
+    /// Takes over parameters of the congestion control.
+    pub(crate) fn set_congestion_parameters(&mut self, spec: &AlgorithmSpec) {
+        match &mut self.engine {
+            Some(engine) => engine.connection.set_congestion_parameters(spec),
+            None => self.parameters = Some(spec.clone()),
         }
     }
 

@@ -32,6 +32,11 @@ impl DcudpSetup {
         })
     }
 
+    /// Sets the congestion control of connections to come.
+    pub(crate) fn set_congestion(&mut self, congestion: &AlgorithmSpec) {
+        self.transport.congestion = congestion.clone();
+    }
+
     /// Creates both ends of a flow with these addresses: the connecting one and the listening one. All
     /// random choices of both follow from the seed.
     ///

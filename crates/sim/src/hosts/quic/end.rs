@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use weir_congestion::AlgorithmSpec;
 use weir_counters::FlowCounters;
 use weir_quic::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionStats, Endpoint, Event,
@@ -142,6 +143,13 @@ impl QuicEnd {
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if let Some(Engine { connection, .. }) = &mut self.connection {
             connection.handle_timeout(now);
+        }
+    }
+
+    /// Takes over parameters of the congestion control.
+    pub(crate) fn set_congestion_parameters(&mut self, spec: &AlgorithmSpec) {
+        if let Some(Engine { connection, .. }) = &mut self.connection {
+            connection.change_controllers(|controller| controller.set_parameters(spec));
         }
     }
 

@@ -1,13 +1,13 @@
 //! The creation of a group's QUIC connections.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use weir_congestion::AlgorithmSpec;
+use weir_congestion::{AlgorithmSpec, Context};
 use weir_network::{quic_transport, seed_bytes};
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
-    ClientConfig, ConfigError, Endpoint, EndpointConfig, Interface, Interfaces, KnownClients,
-    KnownServers, RetryPolicy, ServerConfig, TransportConfig,
+    ClientConfig, ConfigError, Congestion, Endpoint, EndpointConfig, Interface, Interfaces,
+    KnownClients, KnownServers, RetryPolicy, ServerConfig, TransportConfig,
 };
 use weir_scenario::{QuicOptions, Workload};
 use weir_units::Time;
@@ -28,6 +28,8 @@ pub(crate) struct QuicSetup {
     pairs: PairLinks,
     /// Whether later connections between two hosts have no handshake.
     known_peers: bool,
+    /// The congestion control of new paths, of open connections too.
+    congestion: Arc<RwLock<AlgorithmSpec>>,
 }
 
 impl QuicSetup {
@@ -36,13 +38,26 @@ impl QuicSetup {
         congestion: &AlgorithmSpec,
         workload: &Workload,
     ) -> Result<Self, ConfigError> {
-        let transport = quic_transport(options, congestion)?;
+        let mut transport = quic_transport(options, congestion)?;
+        let congestion = Arc::new(RwLock::new(congestion.clone()));
+        let current = Arc::clone(&congestion);
+        transport.congestion = Congestion::Custom(Arc::new(move |context: &Context| {
+            let spec = current.read().unwrap_or_else(PoisonError::into_inner);
+            spec.build(context)
+        }));
         Ok(Self {
+            congestion,
             transport: Arc::new(transport),
             layout: StreamLayout::of(workload),
             pairs: PairLinks::default(),
             known_peers: options.known_peers,
         })
+    }
+
+    /// Sets the congestion control of paths to come.
+    pub(crate) fn set_congestion(&self, congestion: &AlgorithmSpec) {
+        let current = self.congestion.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = congestion.clone();
     }
 
     /// Creates both ends of a flow between these hosts: the connecting one and the listening one. All

@@ -13,11 +13,11 @@ use crate::namespace::{Namespace, join};
 use crate::running::{Running, wait};
 
 /// A server whose data pass a router with a short queue, and its clients.
-struct Path {
-    clients: Namespace,
+pub(super) struct Path {
+    pub(super) clients: Namespace,
     _router: Namespace,
     _server: Peer,
-    place: Place,
+    pub(super) place: Place,
 }
 
 /// Where the server listens. It answers each connection with 60 kB, 41 segments.
@@ -26,7 +26,7 @@ const SERVER: &str = "10.9.0.1:8001";
 impl Path {
     /// The queue holds 30 segments of those: too few for all of a connection at once, and more than slow
     /// start has in flight when it begins with ten.
-    fn new(test: &str) -> Option<Self> {
+    pub(super) fn new(test: &str) -> Option<Self> {
         let place = Place::new(test)?;
         if Command::new("tc").arg("-V").output().is_err() {
             eprintln!("SKIPPED: {test}: no `tc` here (apt-get install iproute2)");
@@ -68,7 +68,7 @@ impl Path {
 }
 
 /// Ends the clients when dropped, also by a panic.
-struct Over<'f>(&'f AtomicBool);
+pub(super) struct Over<'f>(pub(super) &'f AtomicBool);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {

@@ -3,6 +3,7 @@
 mod canary;
 mod peer;
 mod plane;
+mod rollout;
 mod undo;
 
 use crate::namespace::{Namespace, possible};
