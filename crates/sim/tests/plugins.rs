@@ -265,7 +265,7 @@ fn changes_set_the_limits_of_every_algorithm() {
     let error = change("congestion = { factor = 0.9 }")
         .unwrap_err()
         .to_string();
-    assert!(error.contains("`max_rate`"), "{error}");
+    assert!(error.contains("what can: max_window, max_rate"), "{error}");
 }
 
 #[test]
