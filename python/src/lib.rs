@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `run` | simulation of a scenario and its variants |
 //! | `congestion` | congestion controls as Python classes |
+//! | `scenario` | scenarios as files and as texts |
 //! | `sweep` | sweeps: plan, local runs, or tasks for other machines |
 //! | `table` | tables as Arrow data, for data frames without a copy |
 //! | `watch` | work without the GIL, interruptible by Ctrl-C |
@@ -15,6 +16,7 @@
 mod congestion;
 mod errors;
 mod run;
+mod scenario;
 mod sweep;
 mod table;
 mod watch;
@@ -27,6 +29,7 @@ fn _weir(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     congestion::register(module)?;
     module.add("CODE_VERSION", weir_sweep::Code::own().to_string())?;
+    module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<table::Table>()?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::OpenSweep>()?;

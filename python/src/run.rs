@@ -1,18 +1,18 @@
 //! Simulation of a scenario and its variants.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use weir_results::{RunFrames, Summary};
-use weir_scenario::{Document, Setting, shipped};
+use weir_scenario::{Setting, shipped};
 use weir_sim::{Experiment, ExperimentInfo, Outcome, Results, Run, Simulation};
 use weir_sweep::thread_time;
 use weir_units::Duration;
 
 use crate::congestion::{PythonAlgorithm, PythonPlugin, exception};
 use crate::errors;
+use crate::scenario::Source;
 use crate::table::Table;
 use crate::watch::{Stop, run_interruptible};
 
@@ -31,15 +31,13 @@ type PyRunResult = (String, Tables, Vec<(String, Tables)>);
 #[pyo3(signature = (scenario, settings, variants, congestion))]
 pub(crate) fn run(
     py: Python<'_>,
-    scenario: PathBuf,
+    scenario: Source,
     settings: Vec<(String, String)>,
     variants: bool,
     congestion: Vec<(String, Py<PyAny>)>,
 ) -> PyResult<PyRunResult> {
     let settings = as_settings(settings);
-    let document = Document::load_or_shipped(&scenario);
-    let mut document =
-        document.map_err(|error| errors::scenario(shipped::error_message(&scenario, &error)))?;
+    let mut document = scenario.load()?;
     let mut classes = Vec::new();
     for (name, class) in congestion {
         let class = PythonAlgorithm::new(name.clone(), class);
@@ -52,8 +50,7 @@ pub(crate) fn run(
     let loaded = document
         .with(&settings)
         .and_then(|document| document.expand());
-    let mut loaded =
-        loaded.map_err(|error| errors::scenario(shipped::error_message(&scenario, &error)))?;
+    let mut loaded = loaded.map_err(|error| scenario.error(&error))?;
     if !variants {
         loaded.variants.clear();
     }
@@ -77,11 +74,8 @@ pub(crate) fn run(
 
 /// Returns a scenario's `[parameters]` by name, as text.
 #[pyfunction]
-pub(crate) fn parameters(scenario: PathBuf) -> PyResult<Vec<(String, String)>> {
-    match Document::load_or_shipped(&scenario) {
-        Ok(document) => Ok(document.parameters()),
-        Err(error) => Err(errors::scenario(shipped::error_message(&scenario, &error))),
-    }
+pub(crate) fn parameters(scenario: Source) -> PyResult<Vec<(String, String)>> {
+    Ok(scenario.load()?.parameters())
 }
 
 /// Returns the names of the shipped scenarios.

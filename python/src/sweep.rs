@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
 use weir_results::{Dataset, Value};
-use weir_scenario::{Document, shipped};
 use weir_sweep::{Code, CodeVersion, Journal, PlannedRun, Row, Rows, RunObserver, Shard, Task};
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::errors;
 use crate::run::as_settings;
+use crate::scenario::Source;
 use crate::table::Table;
 use crate::watch::{Stop, run_interruptible};
 
@@ -38,16 +38,15 @@ impl Sweep {
     /// Creates a sweep of single combinations of settings for a scenario, a file or a shipped one.
     #[staticmethod]
     fn of_points(
-        scenario: PathBuf,
+        scenario: Source,
         points: Vec<Vec<(String, String)>>,
         seeds: Vec<u64>,
         settings: Vec<(String, String)>,
         early_stop: Option<bool>,
     ) -> PyResult<Self> {
-        let base = Document::load_or_shipped(&scenario)
-            .map_err(|error| errors::scenario(shipped::error_message(&scenario, &error)))?;
+        let base = scenario.load()?;
         let points: Vec<_> = points.into_iter().map(as_settings).collect();
-        let sweep = weir_sweep::Sweep::of_points(&scenario, base, &points, seeds);
+        let sweep = weir_sweep::Sweep::of_points(scenario.name(), base, &points, seeds);
         Self::new(sweep.map_err(errors::sweep)?, settings, early_stop)
     }
 

@@ -6,7 +6,7 @@ from weir.surrogate import dataset
 
 def test_a_report_of_a_sweep_is_one_page():
     page = pictures.sweep_report(dataset(made_up()), models=["paper-shallow"], splits=2)
-    assert page.count("<svg") == 5 and "Left out" not in page
+    assert page.count("<svg") == 6 and "Left out" not in page
     assert "12.5 Gbps" in page and "http://" not in page.split("<svg")[0]
     assert "<script" not in page and "src=" not in page
 

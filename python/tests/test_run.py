@@ -60,7 +60,10 @@ def test_shipped_scenarios_have_names():
     [
         ("nothing", {}, weir.ScenarioError, "these scenarios ship: buffer-sharing"),
         ("small", {"dumbbell.rat": "1Gbps"}, weir.ScenarioError, "dumbbell.rat"),
-        ("small", {"parameters.line_rate": [1]}, weir.ScenarioError, "write for example"),
+        ("small", {"parameters.line_rate": object()}, weir.ScenarioError, "write for example"),
+        ("small", {"parameters.line_rate": [1]}, weir.ScenarioError, "line_rate"),
+        ("small", 5, weir.ScenarioError, "settings are a dict or a dataclass"),
+        (5, {}, weir.ScenarioError, "a scenario is a file"),
         ("small", {"duration": "400000000000s"}, weir.WeirError, "duration"),
     ],
 )

@@ -15,6 +15,7 @@ switches, `weir.pictures` draws. See docs/python.md and docs/tuning.md.
 from typing import TYPE_CHECKING, Any
 
 from weir._weir import CODE_VERSION, Table
+from weir._weir import VERSION as __version__
 from weir.errors import (
     DatasetError,
     ExportError,
@@ -47,6 +48,7 @@ __all__ = [
     "Table",
     "TuneError",
     "WeirError",
+    "__version__",
     "run",
     "scenarios",
     "sweep",

@@ -3,6 +3,7 @@ from os import PathLike
 from typing import final
 
 CODE_VERSION: str
+VERSION: str
 
 class WeirError(Exception): ...
 class ScenarioError(WeirError): ...
@@ -17,6 +18,8 @@ class Table:
     def columns(self) -> list[str]: ...
 
 _Path = str | PathLike[str]
+# A path, or a name for messages and a text.
+_Source = _Path | tuple[str, str]
 _Settings = Sequence[tuple[str, str]]
 _Tables = tuple[Table, Table, Table]
 
@@ -26,7 +29,7 @@ class Sweep:
     def load(path: _Path, settings: _Settings, early_stop: bool | None) -> Sweep: ...
     @staticmethod
     def of_points(
-        scenario: _Path,
+        scenario: _Source,
         points: Sequence[_Settings],
         seeds: Sequence[int],
         settings: _Settings,
@@ -124,9 +127,9 @@ class Deadline:
     def time_left_ns(self) -> int: ...
 
 def run(
-    scenario: _Path, settings: _Settings, variants: bool, congestion: Sequence[tuple[str, object]]
+    scenario: _Source, settings: _Settings, variants: bool, congestion: Sequence[tuple[str, object]]
 ) -> tuple[str, _Tables, list[tuple[str, _Tables]]]: ...
-def parameters(scenario: _Path) -> list[tuple[str, str]]: ...
+def parameters(scenario: _Source) -> list[tuple[str, str]]: ...
 def scenarios() -> list[str]: ...
 def carry_out_task(task: str) -> str: ...
 def base_units(text: str) -> float | None: ...

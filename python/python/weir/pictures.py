@@ -30,7 +30,6 @@ except ImportError as error:
 from weir.surrogate.data import Data, dataset
 from weir.surrogate.evaluation import learning_curve, summarize
 from weir.surrogate.model import FEWEST, Surrogate
-from weir.surrogate.outputs import DEFAULT
 
 if TYPE_CHECKING:
     from weir.tuning.result import TuneResult
@@ -106,6 +105,33 @@ def red_against_drop_tail(data: Data) -> Figure:
     return figure
 
 
+def over_axes(data: Data, outputs: Sequence[str] | None = None) -> Figure:
+    """Each output over the input with the most values, a line for each combination of up to two others with the fewest;
+    means over all else, with the standard deviation."""
+    outputs = data.outputs() if outputs is None else outputs
+    names = list(dict.fromkeys(name.partition("=")[0] for name in data.inputs))
+    values = {name: data.frame[name].n_unique() for name in names}
+    numbers = [name for name in names if data.frame[name].dtype.is_numeric()]
+    across = max(numbers or names, key=lambda name: values[name])
+    others = sorted((name for name in names if name != across), key=lambda name: values[name])[:2]
+    frame = data.frame.with_columns([pl.Series(f"_{output}", data.y(output)) for output in outputs])
+    figure = Figure(figsize=(4.2 * len(outputs), 3.8), layout="constrained")
+    for axis, output in zip(figure.subplots(1, len(outputs), squeeze=False)[0], outputs):
+        lines = frame.group_by(others, maintain_order=True) if others else [((), frame)]
+        for key, part in lines:
+            value = pl.col(f"_{output}")
+            means = part.group_by(across).agg(value.mean().alias("mean"), value.std().fill_null(0).alias("std"))
+            means = means.sort(across)
+            label = ", ".join(f"{name}={_cell(text)}" for name, text in zip(others, key))
+            at = means[across].to_list()
+            axis.errorbar(at, means["mean"].to_list(), means["std"].to_list(), marker="o", capsize=3, label=label or None)
+        axis.set_title(TITLES.get(output, output), fontsize="medium")
+        axis.set_xlabel(across)
+    if others:
+        axis.legend(fontsize="x-small")
+    return figure
+
+
 def learning_curves(scores: pl.DataFrame) -> Figure:
     """r² by the number of training rows, from the result of `weir.surrogate.learning_curve`: means and
     standard deviations over the splits."""
@@ -156,12 +182,14 @@ def pareto(result: TuneResult, measures: Sequence[str] = ()) -> Figure:
 
 
 def sweep_report(data: Data, *, models: Sequence[str] = ("paper-deep", "gaussian"), splits: int = 10) -> str:
-    """A page about a sweep: heat maps, RED against drop-tail, the accuracy of models. Plots that the data
-    does not support are left out, with the reason."""
-    page = _Page(f"A sweep of {len(data)} runs", f"Made by version {data.code} of the simulator's code.")
-    for output in ("share", "drops"):
-        page.add(TITLES[output], lambda output=output: heat_maps(data, output))
-    page.add("RED against drop-tail", lambda: red_against_drop_tail(data))
+    """A page about a sweep: its outputs over its keys, for thresholds heat maps and RED against drop-tail, and the
+    accuracy of models. Plots that the data does not support are left out, with the reason."""
+    page = _Page(f"A sweep of {len(data)} runs", f"Made by these parts of weir's code: {data.code}.")
+    page.add("Outputs over the sweep's keys", lambda: over_axes(data))
+    if {ECN, LOW, HIGH} <= set(data.inputs):
+        for output in ("share", "drops"):
+            page.add(TITLES[output], lambda output=output: heat_maps(data, output))
+        page.add("RED against drop-tail", lambda: red_against_drop_tail(data))
 
     def curves() -> Figure:
         scores = learning_curve(data, models, (0.01, 0.05, 0.2), splits=splits)
@@ -171,7 +199,7 @@ def sweep_report(data: Data, *, models: Sequence[str] = ("paper-deep", "gaussian
     def scatter() -> Figure:
         train = min(max(FEWEST, round(0.05 * len(data))), len(data) - 1)
         order = np.random.default_rng(0).permutation(len(data))
-        surrogate = Surrogate.fit(data.take(order[:train]), DEFAULT, intervals=False)
+        surrogate = Surrogate.fit(data.take(order[:train]), data.outputs(), intervals=False)
         return predicted_against_simulated(surrogate, data.take(order[train:]))
 
     page.add("Learning curves", curves)

@@ -9,13 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from weir import _weir
 from weir.errors import SweepError
-from weir.settings import Settings, as_pairs
+from weir.running import to_pandas
+from weir.settings import Scenario, Settings, as_pairs, as_source
+
+if TYPE_CHECKING:
+    import pandas
 
 Progress = Callable[[int, int], object]
 
@@ -24,8 +28,8 @@ Progress = Callable[[int, int], object]
 class Points:
     """Single combinations of settings, instead of a sweep file: all set the same keys."""
 
-    #: A scenario file, or the name of a shipped one.
-    scenario: str | os.PathLike[str]
+    #: A scenario file, the name of a shipped one, or its content as a dict or a dataclass.
+    scenario: Scenario
     #: The combinations: `[{"parameters.ecn_threshold": "65KB"}, …]`.
     points: Sequence[Settings]
     #: Each combination is run with each of these seeds.
@@ -47,6 +51,15 @@ class Runs:
     def frame(self) -> pl.DataFrame:
         """All rows, including those of failed runs, which have an `error`."""
         return pl.DataFrame(self.table)
+
+    def pandas(self) -> pandas.DataFrame:
+        """Returns all rows as a pandas data frame. Raises WeirError without pandas."""
+        return to_pandas(self.frame)
+
+    def _repr_html_(self) -> str:
+        from weir.notebook import runs_page
+
+        return runs_page(self)
 
     @cached_property
     def failed(self) -> pl.DataFrame:
@@ -123,7 +136,7 @@ def carry_out(
         raise SweepError(f"the engine `local` takes no {', '.join(ray)}")
     if jobs < 0 or (some is not None and some < 1):
         raise SweepError("`jobs` is at least 0, and `some` at least 1")
-    planned = _planned(sweep, settings or {}, early_stop)
+    planned = _planned(sweep, settings, early_stop)
     opened = planned.open(os.fspath(out), resume, some)
     if tell_reuse:
         for line in opened.reuse:
@@ -139,14 +152,13 @@ def carry_out(
 
 
 def _planned(
-    sweep: str | os.PathLike[str] | Points, settings: Settings, early_stop: bool | None
+    sweep: str | os.PathLike[str] | Points, settings: Settings | None, early_stop: bool | None
 ) -> _weir.Sweep:
     pairs = as_pairs(settings)
     if not isinstance(sweep, Points):
         return _weir.Sweep.load(os.fspath(sweep), pairs, early_stop)
     points = [as_pairs(point) for point in sweep.points]
-    scenario = os.fspath(sweep.scenario)
-    return _weir.Sweep.of_points(scenario, points, list(sweep.seeds), pairs, early_stop)
+    return _weir.Sweep.of_points(as_source(sweep.scenario), points, list(sweep.seeds), pairs, early_stop)
 
 
 class _Bar:

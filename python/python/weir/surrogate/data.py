@@ -12,13 +12,13 @@ import polars as pl
 
 from weir import _weir
 from weir.errors import DatasetError
-from weir.surrogate.outputs import DEFAULT, column
+from weir.surrogate.outputs import DEFAULT, column, default_outputs
 from weir.sweeping import Runs
 
 #: Columns without inputs and outputs, in every dataset of a sweep.
 BOOKS = ("run", "key", "code", "seed", "error", "stopped_at_s", "cpu_s")
 #: Prefixes of output columns.
-OUTPUTS = ("groups.", "ports.", "reduction")
+OUTPUTS = ("groups.", "ports.", "loads.", "reduction")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Data:
     """Rows of successful runs, and which columns are inputs."""
 
     frame: pl.DataFrame
-    #: The numeric inputs that vary between rows.
+    #: The inputs that vary between rows: numbers, and `COLUMN=TEXT`, 1 or 0, for texts.
     inputs: tuple[str, ...]
     #: The inputs that are the same in all rows.
     constants: dict[str, float]
@@ -44,6 +44,10 @@ class Data:
         """Returns an output: one of `weir.surrogate.outputs.NAMED`, or any column."""
         return column(self.frame, output, self.constants)
 
+    def outputs(self) -> tuple[str, ...]:
+        """Returns the outputs that are learned if none are named."""
+        return default_outputs(self.frame)
+
     def take(self, rows: Sequence[int] | np.ndarray | pl.Expr) -> Data:
         """Selects rows, by number or by condition; inputs stay inputs."""
         if isinstance(rows, pl.Expr):
@@ -54,7 +58,10 @@ class Data:
 
     def with_rows(self, more: pl.DataFrame) -> Data:
         """Adds rows with the same inputs and version."""
-        frame = pl.concat([self.frame, _usable(more)], how="diagonal_relaxed")
+        more = _usable(more)
+        words = [name for name in self.inputs if name not in more.columns and name.partition("=")[0] in more.columns]
+        more = more.with_columns([indicator(more, name) for name in words])
+        frame = pl.concat([self.frame, more], how="diagonal_relaxed")
         return Data(frame, self.inputs, self.constants, self.code)
 
 
@@ -82,16 +89,26 @@ def dataset(
     frame = _usable(frame)
     if frame.is_empty():
         raise DatasetError(f"{name}: no run gave anything")
-    names = [
-        column
-        for column in frame.columns
-        if column not in BOOKS and not column.startswith(OUTPUTS) and frame[column].dtype.is_numeric()
-    ]
+    axes = [column for column in frame.columns if column not in BOOKS and not column.startswith(OUTPUTS)]
+    frame = frame.with_columns(pl.col(name).cast(pl.Int8) for name in axes if frame[name].dtype == pl.Boolean)
+    words = [column for column in axes if frame[column].dtype == pl.String and frame[column].n_unique() > 1]
+    for column in words:
+        values = frame[column].drop_nulls().unique().sort().to_list()
+        # The last one is there if none of the others is.
+        frame = frame.with_columns([indicator(frame, f"{column}={value}") for value in values[:-1]])
+        axes += [f"{column}={value}" for value in values[:-1]]
+    names = [column for column in axes if frame[column].dtype.is_numeric()]
     varied = tuple(name for name in names if frame[name].n_unique() > 1)
     constants = {name: float(frame[name][0]) for name in names if name not in varied}
     if not varied:
         raise DatasetError(f"{name}: all runs have the same inputs: a sweep over some key is needed")
     return Data(frame, varied, constants, code)
+
+
+def indicator(frame: pl.DataFrame, name: str) -> pl.Series:
+    """Returns the input `COLUMN=TEXT`: 1 in rows with this text, 0 in others."""
+    column, _, text = name.partition("=")
+    return (frame[column] == text).fill_null(False).cast(pl.Int8).alias(name)
 
 
 def _one_version(name: str, codes: Sequence[str]) -> str:
@@ -125,4 +142,4 @@ def _usable(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-__all__ = ["DEFAULT", "Data", "dataset"]
+__all__ = ["DEFAULT", "Data", "dataset", "indicator"]

@@ -10,7 +10,6 @@ import polars as pl
 from weir.errors import SurrogateError
 from weir.surrogate.data import Data
 from weir.surrogate.model import FEWEST, Surrogate
-from weir.surrogate.outputs import DEFAULT
 
 
 def evaluate(
@@ -19,7 +18,7 @@ def evaluate(
     fraction: float = 0.05,
     *,
     splits: int = 10,
-    outputs: Sequence[str] = DEFAULT,
+    outputs: Sequence[str] | None = None,
     seed: int = 0,
     intervals: bool = False,
 ) -> pl.DataFrame:
@@ -29,6 +28,7 @@ def evaluate(
 
     Raises SurrogateError where the fraction leaves too few training rows.
     """
+    outputs = data.outputs() if outputs is None else outputs
     train = round(fraction * len(data))
     if not FEWEST <= train < len(data):
         raise SurrogateError(
@@ -51,13 +51,14 @@ def held_out(
     fraction: float = 0.05,
     *,
     splits: int = 10,
-    outputs: Sequence[str] = DEFAULT,
+    outputs: Sequence[str] | None = None,
     seed: int = 0,
     intervals: bool = False,
 ) -> pl.DataFrame:
     """As `evaluate`, but no training row has any value of `unseen` (`{"line_rate_bps": 12.5e9}`), and all
     test rows have all of them: conditions outside the training data. There are as many training rows as
     `fraction` of all."""
+    outputs = data.outputs() if outputs is None else outputs
     for name, value in unseen.items():
         if name not in data.inputs:
             raise SurrogateError(f"`{name}` is no input; there are {', '.join(data.inputs)}")
@@ -83,7 +84,7 @@ def learning_curve(
     fractions: Sequence[float] = (0.01, 0.02, 0.05, 0.1),
     *,
     splits: int = 10,
-    outputs: Sequence[str] = DEFAULT,
+    outputs: Sequence[str] | None = None,
     seed: int = 0,
 ) -> pl.DataFrame:
     """`evaluate` for several models and fractions; fractions with too few training rows are left out."""

@@ -19,11 +19,11 @@ from threadpoolctl import threadpool_limits
 
 from weir.errors import SurrogateError
 from weir.surrogate import gaussian
-from weir.surrogate.data import Data
+from weir.surrogate.data import Data, indicator
 from weir.surrogate.features import FEATURES
 from weir.surrogate.models import DEFAULT as DEFAULT_MODEL
 from weir.surrogate.models import model as known_model
-from weir.surrogate.outputs import DEFAULT, bounds, is_count
+from weir.surrogate.outputs import bounds, is_count
 
 #: The minimum number of training rows.
 FEWEST = 20
@@ -97,14 +97,14 @@ class Surrogate:
     def fit(
         cls,
         data: Data,
-        outputs: Sequence[str] = DEFAULT,
+        outputs: Sequence[str] | None = None,
         model: str = DEFAULT_MODEL,
         *,
         seed: int = 0,
         level: float = LEVEL,
         intervals: bool = True,
     ) -> Surrogate:
-        """Learns `outputs` from the rows of a dataset.
+        """Learns `outputs` from the rows of a dataset; without any, those of `Data.outputs`.
 
         Raises SurrogateError for too few rows, an output that is no number, and an unknown model.
         """
@@ -112,6 +112,7 @@ class Surrogate:
             raise SurrogateError(f"{len(data)} rows are too few to learn from: at least {FEWEST} are needed")
         if not 0 < level < 1:
             raise SurrogateError(f"level = {level}: it is the part of values in the intervals, 0 to 1")
+        outputs = data.outputs() if outputs is None else outputs
         if not outputs:
             raise SurrogateError("no outputs to learn: name at least one")
         recipe = known_model(model)
@@ -159,6 +160,8 @@ class Surrogate:
                 name: values if np.ndim(values) else [values] for name, values in settings.items()
             }
         frame = settings if isinstance(settings, pl.DataFrame) else pl.DataFrame(settings)
+        words = [name for name in self.inputs if name not in frame.columns and name.partition("=")[0] in frame.columns]
+        frame = frame.with_columns([indicator(frame, name) for name in words])
         missing = [name for name in self.inputs if name not in frame.columns]
         if missing:
             raise SurrogateError(f"settings have no {', '.join(missing)}; needed: {', '.join(self.inputs)}")

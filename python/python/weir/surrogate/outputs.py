@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -16,36 +16,68 @@ DEFAULT = ("share", "drops", "queue_mean", "queue_max")
 BITS = 8
 
 
-def port(columns: list[str]) -> str:
-    """Returns the name of the measured port: `bottleneck`, or else the only one."""
+def ports(columns: list[str]) -> list[str]:
+    """Returns the names of the measured ports: `bottleneck` alone if there is one, or else all."""
     names = {name.split(".")[1] for name in columns if name.startswith("ports.")}
-    if "bottleneck" in names:
-        return "bottleneck"
-    if len(names) == 1:
-        return names.pop()
-    raise DatasetError(
-        f"which port is meant? there are {', '.join(sorted(names)) or 'none'}: name columns in full, "
-        "ports.NAME.queue_mean_bytes"
-    )
+    return ["bottleneck"] if "bottleneck" in names else sorted(names)
 
 
-def _of_port(key: str) -> Callable[[pl.DataFrame, Mapping[str, float]], np.ndarray]:
-    return lambda frame, _: _numbers(frame, f"ports.{port(frame.columns)}.{key}")
+def groups(columns: Sequence[str]) -> list[str]:
+    """Returns the names of the groups."""
+    return sorted({name.split(".")[1] for name in columns if name.startswith("groups.")})
+
+
+def default_outputs(frame: pl.DataFrame) -> tuple[str, ...]:
+    """Returns what is learned if nothing is named: the paper's outputs where there is a group `cubic` beside another
+    one; else for each group the slowdown, the completion time or the goodput, whatever it has, and the queues and drops
+    of the measured ports. Outputs that are not known in all rows, or the same in all, are left out."""
+    names = groups(frame.columns)
+    if len(names) > 1 and "cubic" in names:
+        return DEFAULT
+    chosen = []
+    for group in names:
+        kinds = (f"groups.{group}.{key}" for key in ("slowdown.p99", "completion.p99_s", "goodput_bps"))
+        known = [name for name in kinds if _is_known(frame, name)]
+        chosen += known[:1]
+    chosen += [name for name in ("queue_mean", "queue_max", "drops") if _varies(frame, name)]
+    if not chosen:
+        raise DatasetError("no output differs between the runs: name one of the dataset's columns")
+    return tuple(chosen)
+
+
+def _is_known(frame: pl.DataFrame, name: str) -> bool:
+    return name in frame.columns and not frame[name].null_count() and frame[name].n_unique() > 1
+
+
+def _varies(frame: pl.DataFrame, name: str) -> bool:
+    try:
+        return len(np.unique(NAMED[name](frame, {}))) > 1
+    except DatasetError:
+        return False
+
+
+def _of_ports(key: str, join: Callable[..., np.ndarray]) -> Callable[[pl.DataFrame, Mapping[str, float]], np.ndarray]:
+    def values(frame: pl.DataFrame, _: Mapping[str, float]) -> np.ndarray:
+        names = ports(frame.columns)
+        if not names:
+            raise DatasetError("no port is measured: name one in the scenario's `measurements.ports`")
+        return join([_numbers(frame, f"ports.{name}.{key}") for name in names], axis=0)
+
+    return values
 
 
 def _share(frame: pl.DataFrame, _: Mapping[str, float]) -> np.ndarray:
     return _numbers(frame, "groups.cubic.share")
 
 
-def _drops(frame: pl.DataFrame, _: Mapping[str, float]) -> np.ndarray:
-    name = port(frame.columns)
-    kinds = [_numbers(frame, f"ports.{name}.drops.{kind}") for kind in ("red", "tail", "buffer")]
+def _drops(frame: pl.DataFrame, constants: Mapping[str, float]) -> np.ndarray:
+    kinds = [_of_ports(f"drops.{kind}", np.sum)(frame, constants) for kind in ("red", "tail", "buffer")]
     total: np.ndarray = np.sum(kinds, axis=0)
     return total
 
 
 def _delay(frame: pl.DataFrame, constants: Mapping[str, float]) -> np.ndarray:
-    queue = _numbers(frame, f"ports.{port(frame.columns)}.queue_p99_bytes")
+    queue = NAMED["queue_p99"](frame, constants)
     if "line_rate_bps" in frame.columns:
         rate = _numbers(frame, "line_rate_bps")
         return np.asarray(queue * BITS / rate)
@@ -56,13 +88,13 @@ def _delay(frame: pl.DataFrame, constants: Mapping[str, float]) -> np.ndarray:
 
 def _jain(frame: pl.DataFrame, _: Mapping[str, float]) -> np.ndarray:
     """Jain's index of the mean flow goodputs of the groups: 1 if a flow gets the same in all."""
-    groups = sorted({name.split(".")[1] for name in frame.columns if name.startswith("groups.")})
+    names = groups(frame.columns)
     each = [
         _numbers(frame, f"groups.{group}.goodput_bps") / np.maximum(_numbers(frame, f"groups.{group}.flows"), 1)
-        for group in groups
+        for group in names
     ]
     rates = np.array(each)
-    squares = len(groups) * (rates**2).sum(axis=0)
+    squares = len(names) * (rates**2).sum(axis=0)
     return np.where(squares > 0, rates.sum(axis=0) ** 2 / np.maximum(squares, 1e-300), 1.0)
 
 
@@ -70,11 +102,11 @@ def _jain(frame: pl.DataFrame, _: Mapping[str, float]) -> np.ndarray:
 NAMED: dict[str, Callable[[pl.DataFrame, Mapping[str, float]], np.ndarray]] = {
     "share": _share,
     "drops": _drops,
-    "queue_mean": _of_port("queue_mean_bytes"),
-    "queue_max": _of_port("queue_max_bytes"),
-    "queue_p99": _of_port("queue_p99_bytes"),
-    "marks": _of_port("marks"),
-    "utilization": _of_port("utilization"),
+    "queue_mean": _of_ports("queue_mean_bytes", np.mean),
+    "queue_max": _of_ports("queue_max_bytes", np.max),
+    "queue_p99": _of_ports("queue_p99_bytes", np.max),
+    "marks": _of_ports("marks", np.sum),
+    "utilization": _of_ports("utilization", np.mean),
     "delay_p99": _delay,
     "jain": _jain,
 }

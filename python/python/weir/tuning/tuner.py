@@ -15,7 +15,7 @@ import polars as pl
 from weir import _weir
 from weir.errors import TuneError
 from weir.settings import Settings, Value, as_pairs
-from weir.surrogate.data import Data, dataset
+from weir.surrogate.data import Data, dataset, indicator
 from weir.surrogate.model import Surrogate
 from weir.surrogate.outputs import NAMED, column
 from weir.sweeping import Points, Runs, carry_out
@@ -75,11 +75,12 @@ class _Search:
                 raise TuneError(f"{condition.name}: no setting can be simulated: {inputs['error'][0]}")
             if self.data is None:
                 continue
-            absent = [name for name in self.data.inputs if name not in inputs.columns]
+            known = {name.partition("=")[0] for name in self.data.inputs}
+            absent = sorted(known - set(inputs.columns))
             if absent:
                 raise TuneError(f"{condition.name}: the data has runs with several {', '.join(absent)}: say which")
-            extra = {name for name in inputs.columns if name != "error"} - set(self.data.inputs)
-            wrong = [name for name in sorted(extra) if name not in self.data.constants]
+            extra = {name for name in inputs.columns if name != "error"} - known
+            wrong = [name for name in sorted(extra) if name not in self.data.constants and not inputs[name].dtype == pl.String]
             if wrong:
                 raise TuneError(f"the data knows nothing of {', '.join(wrong)}: leave it out, or the data")
         if not self._outputs():
@@ -334,6 +335,9 @@ class _Tuner:
         """Returns settings that are far from each other: each the farthest from those chosen, with inputs
         scaled to their ranges."""
         inputs = self.search.inputs[0].drop("error")
+        # Texts are as far from each other as the ends of a range.
+        words = [(name, text) for name in inputs.select(pl.selectors.string()).columns for text in inputs[name].unique().sort()]
+        inputs = inputs.with_columns([indicator(inputs, f"{name}={text}") for name, text in words])
         usable = self._usable()
         numeric = inputs.select(pl.selectors.numeric()).to_numpy().astype(float)
         if numeric.shape[1] == 0:
