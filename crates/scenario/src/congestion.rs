@@ -10,9 +10,8 @@ use crate::document::{Cursor, Entry, Reported, Table, Value};
 use crate::error::{ProblemKind, list};
 use crate::schema::Accepts;
 
-pub(crate) const ACCEPTS: Accepts = Accepts::Other(
-    "a name such as \"dctcp\", or a table such as { name = \"dctcp\", g = 0.0625 }, or a plug-in: { plugin = \"FILE\" }",
-);
+pub(crate) const ACCEPTS: Accepts =
+    Accepts::Other("a name such as \"dctcp\", or a table such as { name = \"dctcp\", g = 0.0625 }");
 
 /// Reads an algorithm. Each wrong parameter is reported at its own position.
 pub(crate) fn read(at: &Cursor<'_>) -> Result<AlgorithmSpec, Reported> {
@@ -70,8 +69,12 @@ pub(crate) fn read_changes(
     for entry in &table.entries {
         let at = at.child(&entry.key, &entry.node);
         let mut alone = toml::Table::new();
-        alone.insert("name".to_owned(), spec.name().into());
-        let is_name = entry.key == "name";
+        // A plug-in's are those of every algorithm.
+        let any = AlgorithmSpec::default();
+        let named = spec.plugin().map_or(spec, |_| &any);
+        alone.insert("name".to_owned(), named.name().into());
+        let is_plugins_own = spec.plugin().is_some() && !adjustable.contains(&&entry.key[..]);
+        let is_name = entry.key == "name" || is_plugins_own;
         if !is_name {
             alone.insert(entry.key.clone(), value(&entry.node.value));
         }
@@ -109,6 +112,10 @@ fn read_plugin(
         return Err(at
             .child("name", name)
             .conflict("`plugin` and `name`", remedy));
+    }
+    if !file.problems.has_plugins() {
+        let remedy = "name one of `weir algorithms`: only scenarios have plug-ins";
+        return Err(file.conflict("a policy", remedy));
     }
     let path = file.text("the file of a WebAssembly module")?;
     let digest = table.get("sha256").map(|node| at.child("sha256", node));

@@ -108,6 +108,22 @@ fn parameters_reach_the_module() {
 }
 
 #[test]
+fn a_setting_replaces_an_algorithm_by_a_plug_in() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("mine.wat"), AIMD).unwrap();
+    let path = place.path().join("scenario.toml");
+    fs::write(&path, SCENARIO.replace("CONGESTION", "\"cubic\"")).unwrap();
+    let setting = format!("groups.g.congestion={MINE}").parse().unwrap();
+    let scenario = Document::load(&path).unwrap().with(&[setting]).unwrap();
+    let scenario = scenario.scenario().unwrap();
+    assert!(
+        scenario
+            .congestion()
+            .all(|(_, spec)| spec.plugin().is_some())
+    );
+}
+
+#[test]
 fn the_general_form_names_the_file_and_its_digest() {
     let congestion = "{ plugin = \"mine.wat\", factor = 0.9, max_window = \"1MB\" }";
     let text = toml::to_string(&scenario(AIMD, congestion).unwrap()).unwrap();
@@ -235,7 +251,23 @@ fn a_failure_names_its_flow_and_time() {
     }
 }
 
-/// A window that grows without end needs no end of memory, and an unbounded one is paced by its rate.
+#[test]
+fn changes_set_the_limits_of_every_algorithm() {
+    let change = |set: &str| {
+        let congestion =
+            format!("{MINE}\n[[changes]]\nat = \"30ms\"\ngroups = \"g\"\nset = {{ {set} }}");
+        scenario(AIMD, &congestion)
+    };
+    let delivered = |scenario| run(scenario).unwrap().0.groups["g"].delivered;
+    let slowed = delivered(change("congestion = { max_rate = \"1Mbps\" }").unwrap());
+    let free = delivered(scenario(AIMD, MINE).unwrap());
+    assert!(slowed < free * 3 / 4, "{slowed} {free}");
+    let error = change("congestion = { factor = 0.9 }")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("`max_rate`"), "{error}");
+}
+
 #[test]
 fn an_unbounded_window_is_paced_by_its_rate() {
     let wat = module(

@@ -26,8 +26,8 @@ const MOST_SHOWN: usize = 50;
 pub(crate) struct Problems {
     file: Arc<str>,
     variant: Option<String>,
-    /// Congestion controls by the names that were given to them.
-    plugins: Plugins,
+    /// Congestion controls by the names that were given to them; `None` where there are no plug-ins.
+    plugins: Option<Plugins>,
     found: RefCell<Vec<Problem>>,
 }
 
@@ -36,22 +36,27 @@ impl Problems {
         Self {
             file: Arc::clone(file),
             variant: variant.map(str::to_owned),
-            plugins: Plugins::new(),
+            plugins: None,
             found: RefCell::default(),
         }
     }
 
-    /// Gives names to congestion controls.
+    /// Allows plug-ins, and gives names to some.
     pub(crate) fn with_plugins(self, plugins: &Plugins) -> Self {
         Self {
-            plugins: plugins.clone(),
+            plugins: Some(plugins.clone()),
             ..self
         }
     }
 
     /// Returns the congestion control that was given a name.
     pub(crate) fn plugin(&self, name: &str) -> Option<&Arc<dyn Plugin>> {
-        self.plugins.get(name)
+        self.plugins.as_ref()?.get(name)
+    }
+
+    /// Whether there are plug-ins: in scenarios, not in policies.
+    pub(crate) fn has_plugins(&self) -> bool {
+        self.plugins.is_some()
     }
 
     pub(crate) fn add(&self, position: Position, key: String, kind: ProblemKind) -> Reported {

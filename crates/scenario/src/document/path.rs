@@ -104,9 +104,11 @@ fn expand_to_table(node: &mut Node, walked: &str) {
 }
 
 impl Table {
-    /// Returns whether the table has a `kind` or `name` that decides its other keys.
+    /// Returns whether the table has a `kind`, `name` or `plugin` that decides its other keys.
     pub(crate) fn is_whole(&self) -> bool {
-        self.get("kind").or(self.get("name")).is_some()
+        ["kind", "name", "plugin"]
+            .iter()
+            .any(|key| self.get(key).is_some())
     }
 
     /// Returns the value of `segment`, and adds an empty table if there is none.

@@ -122,6 +122,12 @@ fn every_mistake_is_reported_with_its_line_and_key() {
 }
 
 #[test]
+fn policies_have_no_plug_ins() {
+    let said = mistakes("[[rules]]\ncongestion = { plugin = \"mine.wasm\" }");
+    assert!(said.contains("only scenarios have plug-ins"), "{said}");
+}
+
+#[test]
 fn a_share_divides_connections() {
     let policy = policy(
         r#"seed = 5

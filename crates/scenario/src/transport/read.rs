@@ -38,7 +38,8 @@ pub(crate) struct TransportKeys {
     /// UDP's options.
     #[key(accepts = Accepts::TABLE, absent = "Not-ECT datagrams")]
     udp: UdpOptions,
-    /// The congestion control of TCP, DCQUIC or DCUDP and its parameters: see docs/algorithms.md.
+    /// The congestion control of TCP, DCQUIC or DCUDP and its parameters: see docs/algorithms.md; or a plug-in: see
+    /// docs/plugins.md.
     #[key(
         accepts = congestion::ACCEPTS,
         absent = "`\"cubic\"`, as in Linux; with DCUDP's UDP Mode the paper's, its `capacity` the slowest link's rate"
