@@ -159,16 +159,17 @@ impl Fleet {
         if push.text.len() > MOST_TEXT {
             return Err(PushError::Text(push.text.len()));
         }
-        if let Some(Rollout { version, stage, .. }) = self.state.rollout {
-            let stage = stage + 1;
-            return Err(PushError::OnItsWay { version, stage });
-        }
         if let Some(held) = self.ahead.as_ref().filter(|_| !push.supersede) {
             return Err(PushError::Behind {
                 revision: held.revision,
                 version: held.version,
                 own: self.state.revision,
             });
+        }
+        // What an old copy has on its way does not come to hosts that are ahead.
+        if let (Some(Rollout { version, stage, .. }), None) = (&self.state.rollout, &self.ahead) {
+            let (version, stage) = (*version, *stage + 1);
+            return Err(PushError::OnItsWay { version, stage });
         }
         let stable = self.version(self.state.stable);
         let is_same = stable.is_some_and(|version| version.digest == TextDigest::of(&push.text));

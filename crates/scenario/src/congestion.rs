@@ -93,6 +93,8 @@ pub(crate) fn read_changes(
             }
         }
     }
+    // The order of a table's keys has no meaning.
+    values.sort_unstable_by_key(|(name, _)| *name);
     match refused {
         Some(reported) => Err(reported),
         None => Ok(values),

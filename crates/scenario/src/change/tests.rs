@@ -201,7 +201,7 @@ fn what_cannot_change_is_refused_where_it_stands() {
             "ports = 'leaf->spine'",
             "queue = {}",
             "set.queue",
-            "a table with buffer",
+            "nothing is set",
         ),
         (
             "ports = 'leaf->core'",

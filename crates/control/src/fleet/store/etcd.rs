@@ -39,7 +39,6 @@ pub(super) struct EtcdStore {
     prefix: String,
     name: String,
     leadership: Option<Leadership>,
-    is_leading: watch::Sender<bool>,
 }
 
 impl EtcdStore {
@@ -71,7 +70,6 @@ impl EtcdStore {
             prefix: prefix.to_owned(),
             name: name.to_owned(),
             leadership: None,
-            is_leading: watch::Sender::new(false),
         })
     }
 
@@ -81,18 +79,19 @@ impl EtcdStore {
 
     /// Wins the election, if that is not the case already.
     async fn elect(&mut self) -> Result<(), StoreError> {
-        if *self.is_leading.borrow() && self.leadership.is_some() {
+        let held = self.leadership.as_ref().map(Leadership::is_held);
+        if held.is_some_and(|held| *held.borrow()) {
             return Ok(());
         }
         self.leadership = None;
         let election = self.key("leader");
-        let won = Leadership::win(&self.channel, election, &self.name, &self.is_leading).await;
+        let won = Leadership::win(&self.channel, election, &self.name).await;
         self.leadership = Some(won.map_err(|status| of(&status))?);
         Ok(())
     }
 
     async fn load(&mut self) -> Result<Stored, StoreError> {
-        let state = self.range("state", false, 1).await?;
+        let state = self.one("state").await?;
         let Some(state) = state.first() else {
             let state = State::new(fleet_name()?);
             let batch = Batch {
@@ -149,18 +148,11 @@ impl EtcdStore {
         }
     }
 
-    async fn range(
-        &self,
-        key: &str,
-        is_folder: bool,
-        limit: i64,
-    ) -> Result<Vec<KeyValue>, StoreError> {
-        let key = self.key(key);
-        let range_end = if is_folder { after(&key) } else { Vec::new() };
+    async fn one(&self, key: &str) -> Result<Vec<KeyValue>, StoreError> {
         self.request_range(RangeRequest {
-            key,
-            range_end,
-            limit,
+            key: self.key(key),
+            range_end: Vec::new(),
+            limit: 1,
             sort_order: SortOrder::None.into(),
         })
         .await
@@ -217,7 +209,7 @@ impl EtcdStore {
         if answer.succeeded {
             Ok(())
         } else {
-            self.is_leading.send_replace(false);
+            leadership.end();
             Err(StoreError::NotLeader)
         }
     }
@@ -245,7 +237,7 @@ impl PolicyStore for EtcdStore {
     }
 
     fn leadership(&self) -> Option<watch::Receiver<bool>> {
-        Some(self.is_leading.subscribe())
+        self.leadership.as_ref().map(Leadership::is_held)
     }
 
     async fn commit(&mut self, batch: Batch) -> Result<(), StoreError> {

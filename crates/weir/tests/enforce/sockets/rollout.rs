@@ -69,6 +69,7 @@ impl Fleet {
             (&controller_namespace, "eth0"),
         );
         path.place.namespace.ip("address add 10.8.0.1/24 dev ctl");
+        controller_namespace.ip("link set lo up");
         controller_namespace.ip("address add 10.8.0.2/24 dev eth0");
         let directory = tempfile::tempdir().unwrap();
         let certificates = directory.path().join("certificates");

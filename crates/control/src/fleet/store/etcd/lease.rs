@@ -26,17 +26,18 @@ const LIFETIME: Duration = Duration::from_secs(5);
 pub(super) struct Leadership {
     key: Vec<u8>,
     created_at: i64,
+    is_held: watch::Sender<bool>,
     _keeps: oneshot::Sender<()>,
 }
 
 impl Leadership {
-    /// Waits until this controller leads. `is_leading` is true from then on until the key is gone, or may be.
+    /// Waits until this controller leads.
     pub(super) async fn win(
         channel: &Channel,
         election: Vec<u8>,
         name: &str,
-        is_leading: &watch::Sender<bool>,
     ) -> Result<Self, Status> {
+        let is_held = watch::Sender::new(true);
         let mut leases = LeaseClient::new(channel.clone());
         let ttl = LIFETIME.as_secs() as i64;
         let granted = leases.lease_grant(LeaseGrantRequest { ttl }).await?;
@@ -44,10 +45,10 @@ impl Leadership {
         let (keeps, dropped) = oneshot::channel();
         let (alive, mut dead) = oneshot::channel::<()>();
         let kept = keep(channel.clone(), lease, dropped);
-        let leading = is_leading.clone();
+        let held = is_held.clone();
         tokio::spawn(async move {
             kept.await;
-            leading.send_replace(false);
+            held.send_replace(false);
             drop(alive);
         });
         let mut elections = ElectionClient::new(channel.clone());
@@ -62,17 +63,27 @@ impl Leadership {
         };
         let leader = won.into_inner().leader.unwrap_or_default();
         let watched = watch_key(channel, &leader.key).await?;
-        is_leading.send_replace(true);
-        let leading = is_leading.clone();
+        let held = is_held.clone();
         tokio::spawn(async move {
             until_deleted(watched).await;
-            leading.send_replace(false);
+            held.send_replace(false);
         });
         Ok(Self {
             key: leader.key,
             created_at: leader.rev,
+            is_held,
             _keeps: keeps,
         })
+    }
+
+    /// Returns whether the key is there, with notice of the end.
+    pub(super) fn is_held(&self) -> watch::Receiver<bool> {
+        self.is_held.subscribe()
+    }
+
+    /// Notes that the key is gone.
+    pub(super) fn end(&self) {
+        self.is_held.send_replace(false);
     }
 
     /// Returns the key.
