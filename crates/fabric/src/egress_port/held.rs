@@ -254,8 +254,8 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.queue.set_rules(rules);
     }
 
-    /// Changes the queue's rules for packets to come, as [`Queue::change_rules`] does. Those of a port with a
-    /// scheduler are the rules of each of its queues.
+    /// Changes the queue's rules for packets to come, as [`Queue::change_rules`](crate::Queue::change_rules) does.
+    /// Those of a port with a scheduler are the rules of each of its queues.
     pub fn change_rules(&mut self, rules: impl Into<Vec<Rule>>) {
         let rules = rules.into();
         match self.scheduler_mut() {
