@@ -332,10 +332,13 @@ impl Connection {
     }
 
     pub(super) fn is_ready(&self, index: usize) -> bool {
-        let path = &self.paths[index];
+        self.paths[index].validated && self.has_id(index)
+    }
+
+    /// Whether the peer has issued an ID for a path, if it needs one.
+    fn has_id(&self, index: usize) -> bool {
         let ids = &self.remote_ids;
-        let has_id = self.side == Side::Server || ids.are_empty() || ids.of(path.id).is_some();
-        path.validated && has_id
+        self.side == Side::Server || ids.are_empty() || ids.of(self.paths[index].id).is_some()
     }
 
     pub(super) fn emit_path_event(&mut self, now: Time, event: PathEvent) {
@@ -445,6 +448,26 @@ impl Connection {
             if is_old && !path.validation.is_running() && self.is_ready(index) {
                 self.begin_validation(now, index);
             }
+        }
+    }
+
+    /// Validates a client's standby paths again that have failed, without their pause: the path in use does not
+    /// answer, and one that was only slow before may.
+    pub(super) fn retry_failed_paths(&mut self, now: Time) {
+        if !self.side.is_client() {
+            return;
+        }
+        let mut are_retried = false;
+        for index in 1..self.paths.len() {
+            let path = &self.paths[index];
+            let has_failed = !path.validated && path.standby.failures > 0;
+            if has_failed && !path.validation.is_running() && self.has_id(index) {
+                self.begin_validation(now, index);
+                are_retried = true;
+            }
+        }
+        if are_retried {
+            self.note_standby(now);
         }
     }
 

@@ -111,6 +111,7 @@ impl Connection {
 
     /// Reports a probe timeout on the path in use.
     pub(super) fn watch_probe_timeout(&mut self, now: Time) {
+        self.retry_failed_paths(now);
         let (path, pto) = (self.paths[0].id, self.recovery.pto(&self.paths[0]));
         if let Some(monitor) = self.armed() {
             monitor.on_probe_timeout(now, path, pto);
