@@ -343,6 +343,32 @@ fn a_recovered_standby_path_is_used_in_time() {
     }
 }
 
+/// A standby path that was dark for a moment is left alone for two seconds. If the path in use fails meanwhile, it
+/// is asked again at once.
+#[test]
+fn a_failed_standby_path_is_asked_again_when_the_path_in_use_falls_silent() {
+    let mut rpc = Rpc::new(plan(1), 1_000);
+    set_path_faults(&mut rpc.world, 1, dark(), None);
+    let has_failed = |rpc: &Rpc| {
+        let mut events = rpc.world.hosts[CLIENT].events.iter();
+        events.any(|(_, event)| matches!(event, Event::Path(PathEvent::Failed { .. })))
+    };
+    for _ in 0..100 {
+        rpc.call();
+        rpc.world.run_for(Duration::from_millis(20));
+        if has_failed(&rpc) {
+            break;
+        }
+    }
+    assert!(has_failed(&rpc), "the standby path has not been asked");
+    set_path_faults(&mut rpc.world, 1, FaultSettings::default(), None);
+    rpc.first_path(dark());
+    let time = rpc.call();
+    assert_eq!(rpc.moves(), ["interruption"]);
+    assert!(time < Duration::from_millis(20), "{time}");
+    assert!(!rpc.closed());
+}
+
 #[test]
 fn the_connection_returns_to_a_recovered_path() {
     let mut plan = plan(1);
