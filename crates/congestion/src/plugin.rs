@@ -70,7 +70,7 @@ impl fmt::Display for PluginReference {
 pub struct PluginFailure {
     /// The seed of its [`Context`], which tells controllers apart.
     pub seed: u64,
-    /// When it failed; `None` if it could not be built.
+    /// When it failed; `None` if it could not be built, or at an event without a time.
     pub at: Option<Time>,
     /// What happened.
     pub message: String,

@@ -67,7 +67,7 @@ impl MeasuredTime {
 }
 
 impl LinkLoads {
-    /// Returns the loads of a scenario before its start; `None` if no flows arrive so.
+    /// Returns the loads of a scenario before its start; `None` if no flows arrive at random or from a trace.
     pub fn new(scenario: &Scenario, routes: &Routes) -> Option<Self> {
         if !scenario.has_arrivals() {
             return None;

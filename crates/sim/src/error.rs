@@ -69,7 +69,7 @@ pub struct ControllerFailure {
     pub user: String,
     /// The number of the flow within its group, if the flow is known.
     pub flow: Option<u64>,
-    /// When it failed, if it could be built.
+    /// When it failed; `None` if it could not be built, or at an event without a time.
     pub at: Option<Time>,
     /// What happened.
     pub message: String,

@@ -89,9 +89,9 @@ def sweep(
     cluster: the one of an earlier `ray.init`, or else `address="auto"`, or a new one on this machine;
     further arguments go to `ray.init`. The rows are the same with either.
 
-    `resume` continues with the existing rows, and says which it keeps. `some` runs about that many runs, spread evenly. `early_stop`
-    ends runs at steady state, always or never, overriding the file. `progress` is called with the number of
-    completed runs and the total; True prints them on a terminal.
+    `resume` continues with the existing rows, and says which it keeps. `some` runs about that many runs, spread
+    evenly. `early_stop` ends runs at steady state, always or never, overriding the file. `progress` is called with
+    the number of completed runs and the total; True prints them on a terminal.
 
     Raises SweepError, also where no run gave a result. On Ctrl-C it raises KeyboardInterrupt after the rows
     of completed runs are written; `resume` continues.

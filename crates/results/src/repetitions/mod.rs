@@ -2,8 +2,8 @@
 //!
 //! [`Repetitions::of`] takes the summaries. The result has the mean of each measure with its 95 % confidence
 //! interval, as JSON ([`Repetitions::to_json`]), as text ([`Repetitions::to_text`]) and as a page
-//! ([`Repetitions::to_html`]). It says where the
-//! runs fall into two groups, so that the mean describes neither: the scenario is bistable.
+//! ([`Repetitions::to_html`]). It says where the runs fall into two groups, so that the mean describes neither: the
+//! scenario is bistable.
 
 mod interval;
 mod page;

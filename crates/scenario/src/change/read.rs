@@ -28,9 +28,8 @@ const GROUPS: Accepts =
 #[derive(Keys)]
 #[keys(
     title = "[[changes]]",
-    doc = "New values of settings from a time on, of either `ports`, `switches` or `groups`: as if someone turned a \
-           knob. `set` has them under the keys that they have elsewhere. The rates, delays and failures of links are \
-           `[[faults]]`.",
+    doc = "New values of settings from a time on, of either `ports`, `switches` or `groups`. `set` has them under the \
+           keys that they have elsewhere. The rates, delays and failures of links are `[[faults]]`.",
     declares
 )]
 #[allow(dead_code, reason = "it declares keys alone")]

@@ -9,8 +9,7 @@
 //!
 //! `end` is their common interface. `socket` connects them with their host's link and timers.
 //! `exchange` takes data in, its acknowledgment, and the data that this lets out. `running_ahead` takes packets in
-//! before the network's time has come to them. `datagram_slab` keeps the
-//! bytes of QUIC and DCUDP datagrams.
+//! before the network's time has come to them. `datagram_slab` keeps the bytes of QUIC and DCUDP datagrams.
 //!
 //! Packets carry the position of their endpoint. Positions are reused, so a packet also carries the number
 //! of its flow. `timers` has the earliest time that each endpoint has asked for.

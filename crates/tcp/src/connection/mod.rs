@@ -286,8 +286,8 @@ impl Connection {
         sender.on_controller_changed();
     }
 
-    /// Takes over the parameters of the congestion control that [change](weir_congestion::Controller::set_parameters) while it
-    /// runs. A controller that is not built yet has those of its factory.
+    /// Takes over the parameters of the congestion control that
+    /// [change](weir_congestion::Controller::set_parameters) while it runs. A controller that is not built yet has those of its factory.
     pub fn set_congestion_parameters(&mut self, spec: &AlgorithmSpec) {
         if let Some(sender) = self.sender.built_mut() {
             sender.controller_mut().set_parameters(spec);

@@ -1,5 +1,8 @@
 //! A store in etcd, for several controllers of which one leads. Elections, leases, watches and transactions are etcd's:
 //! each transaction of the leader holds only as long as its key of the election is there.
+//!
+//! `proto/etcd` has the part of etcd's API that is used. The crate `etcd-client`, which has all of it, needs `protoc` at
+//! every build.
 
 mod lease;
 
