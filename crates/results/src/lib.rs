@@ -11,7 +11,8 @@
 //! - [`Report`]: the summary with plots, as one HTML page;
 //! - [`Repetitions`]: an experiment with several seeds, each measure with its confidence interval;
 //! - [`Comparison`]: two experiments side by side, read back from their directories;
-//! - [`capture`]: packets as pcapng.
+//! - [`capture`]: packets as pcapng;
+//! - [`PerfettoTrace`]: a run over time, for Perfetto.
 //!
 //! [`Output`] writes all files of an experiment to a directory, or none of them:
 //!
@@ -71,6 +72,7 @@ mod frame;
 mod measures;
 mod output;
 mod overview;
+mod perfetto;
 mod quantity;
 mod ratio;
 mod record;
@@ -92,6 +94,7 @@ pub use error::OutputError;
 pub use flow_file::{FlowFile, join_flows};
 pub use frame::{Cells, Frame, FrameColumn, RunFrames, is_table_column};
 pub use output::{FinishedRun, Output, RunFiles};
+pub use perfetto::PerfettoTrace;
 pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 pub use recorder::{Observation, Recorder};

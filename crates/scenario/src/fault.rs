@@ -186,6 +186,23 @@ pub enum FaultKind {
     Address,
 }
 
+impl FaultKind {
+    /// Returns its `kind` in a file.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Loss { .. } => "loss",
+            Self::Duplicate { .. } => "duplicate",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Reorder { .. } => "reorder",
+            Self::Delay { .. } => "delay",
+            Self::Jitter { .. } => "jitter",
+            Self::Rate { .. } => "rate",
+            Self::Address => "address",
+        }
+    }
+}
+
 /// The start of a fault, by time.
 #[derive(Keys)]
 struct Begin {

@@ -15,7 +15,7 @@ use crate::read::read_scenario;
 use crate::{Scenario, ScenarioError};
 
 /// The maximum file size in MiB. A scenario of 20,000 hosts listed one by one has 3 MB.
-const LARGEST_FILE: u64 = 64;
+pub(crate) const LARGEST_FILE: u64 = 64;
 
 /// A value that overrides the one in the file: `parameters.line_rate=5Gbps`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::document::read_text;
+use crate::loader::LARGEST_FILE;
 use crate::{Document, ScenarioError};
 
 /// Declares a list of names, each with the text of its file.
@@ -49,11 +51,19 @@ impl Document {
     /// # Errors
     /// See [`Document::load`].
     pub fn load_or_shipped(path: &Path) -> Result<Self, ScenarioError> {
-        let is_there = path.exists() && !path.is_dir();
-        match text(path).filter(|_| !is_there) {
-            Some(text) => Self::parse(&path.display().to_string(), text),
-            None => Self::load(path),
-        }
+        Self::parse(&path.display().to_string(), &text_or_shipped(path)?)
+    }
+}
+
+/// Returns the text of the file or, if it does not exist, of the shipped scenario with this name.
+///
+/// # Errors
+/// It cannot be read.
+pub fn text_or_shipped(path: &Path) -> Result<String, ScenarioError> {
+    let is_there = path.exists() && !path.is_dir();
+    match text(path).filter(|_| !is_there) {
+        Some(text) => Ok(text.to_owned()),
+        None => read_text(path, LARGEST_FILE, "scenario"),
     }
 }
 

@@ -50,6 +50,6 @@ mod world;
 
 pub use error::{BuildError, ControllerFailure, RunError};
 pub use experiment::{Experiment, ExperimentInfo, Outcome, Results, Run};
-pub use simulation::Simulation;
+pub use simulation::{OpenFlow, Simulation};
 pub use threads::{FewerThreads, Threads};
 pub use varied::table_value;

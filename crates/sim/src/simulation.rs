@@ -2,6 +2,7 @@
 
 mod changes;
 mod divided;
+mod open_flows;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use crate::shard::{Shard, ShardEvent};
 use crate::threads::{FewerThreads, Threads};
 use crate::workloads::GroupRunner;
 use crate::world::World;
+
+pub use open_flows::OpenFlow;
 
 /// Changes of links and of addresses by faults; in each list the next one is last.
 #[derive(Debug)]
@@ -274,12 +277,7 @@ impl Simulation {
             Arc::make_mut(&mut self.scenario).warm_up = Duration::ZERO;
         }
         for (_, flow) in self.world.flows.open.iter() {
-            let report = FlowReport {
-                flow: flow.clone(),
-                achieved: self.world.achieved(flow),
-                path: self.world.path(flow),
-            };
-            self.record_flow(&report, recorder)?;
+            self.record_flow(&self.report(flow), recorder)?;
         }
         Ok(self.summary())
     }
@@ -570,6 +568,10 @@ impl Simulation {
         report: &FlowReport,
         recorder: &mut dyn Recorder,
     ) -> Result<(), OutputError> {
+        recorder.record(Observation::Flow(self.flow_record(report)))
+    }
+
+    fn flow_record(&self, report: &FlowReport) -> FlowRecord<'_> {
         let FlowReport {
             flow,
             achieved,
@@ -585,7 +587,7 @@ impl Simulation {
             }
         };
         let span = flow.end.unwrap_or(self.now).since(from);
-        recorder.record(Observation::Flow(FlowRecord {
+        FlowRecord {
             group: &self.scenario.groups[flow.group as usize].name,
             index: flow.index,
             source: &topology.host(flow.pair.from).name,
@@ -598,7 +600,7 @@ impl Simulation {
             goodput: measured.goodput(span),
             smoothed_rtt: path.smoothed_rtt,
             min_rtt: path.min_rtt,
-        }))
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod run;
 mod scenarios;
 mod sed;
 mod service_manager;
+mod studio;
 mod sweep;
 mod tune;
 
@@ -49,6 +50,7 @@ use crate::failure::Failure;
 Examples:
   weir run buffer-sharing             simulate a scenario, one of `weir list` or a file of yours
   weir run --live FILE                put real endpoints through a scenario's network, in real time
+  weir studio FILE                    play it on a local page, and turn its knobs while it runs
   weir sweep FILE --out DIR           simulate it under thousands of settings
   weir tune --data DIR …              ECN and RED thresholds for given traffic, as a switch loads them
   weir check FILE                     look for mistakes in a scenario file, and print it in full
@@ -80,6 +82,8 @@ enum Command {
     Check(check::Check),
     /// Compare two experiments: a simulation and a live run, or any two
     Compare(compare::Compare),
+    /// Play a scenario on a local page, and change it while it runs
+    Studio(studio::Studio),
     /// Simulate a scenario with thousands of settings, on all cores, resumable
     Sweep(sweep::Sweep),
     /// Search for the thresholds that suit given traffic, with the Python package
@@ -136,6 +140,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Run(run) => run.run(),
         Command::Check(check) => check.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Studio(studio) => studio.run(),
         Command::Sweep(sweep) => sweep.run(),
         Command::Tune(tune) => tune.run(),
         Command::List(list) => list.run(),

@@ -1,6 +1,7 @@
 //! `weir run`
 
 mod context;
+mod exports;
 mod live;
 mod pace;
 mod progress;
@@ -12,7 +13,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use weir_network::Capture;
 use weir_results::{Output, Repetitions, Summary};
 use weir_scenario::{GroupUnderPolicy, LoadedScenario, Setting};
 use weir_sim::Experiment;
@@ -23,6 +23,7 @@ use crate::interrupt::Stop;
 use crate::output;
 use crate::scenarios::{self, ScenarioArguments};
 use context::Context;
+use exports::Exports;
 use progress::Progress;
 use seeds::Seeds;
 
@@ -34,6 +35,7 @@ Examples:
   weir run my.toml --set duration=5s --seed 2                other values than the file's
   weir run my.toml --set parameters.line_rate=5Gbps --json   the summary for programs
   weir run dctcp-queue --no-variants --pcap packets.pcapng   packets for Wireshark
+  weir run incast --no-variants --trace incast.perfetto      a trace for https://ui.perfetto.dev
   weir run my.toml --seeds 1..8 --out runs                   means over eight seeds; see runs/seed-1
   weir run my.toml --jobs 2                                  two variants at a time
   weir run fat-tree.toml --threads 8                         one large network on eight cores
@@ -57,7 +59,7 @@ pub(crate) struct Run {
 
     /// Run once for each of these seeds, `1..8` (both included) or `1,2,5`, and print means with 95 %
     /// confidence intervals; with --live, as many live runs
-    #[arg(long, value_name = "SEEDS", conflicts_with_all = ["seed", "pcap"])]
+    #[arg(long, value_name = "SEEDS", conflicts_with_all = ["seed", "pcap", "trace"])]
     seeds: Option<Seeds>,
 
     /// Write summary.json, report.html and tables of flows and samples to this directory
@@ -76,6 +78,10 @@ pub(crate) struct Run {
     /// Write the packets of the measured ports as pcapng, for the file's own run
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+
+    /// Write queues, windows, flows and faults over time as a trace for Perfetto, for the file's own run
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 
     /// Omit the scenario's variants
     #[arg(long)]
@@ -113,8 +119,7 @@ impl Run {
         // Report an unwritable file before the simulation starts.
         let output = self.out.as_deref().map(create).transpose()?;
         let own = &experiment.own;
-        let open = |path: &PathBuf| Capture::create(path, &own.scenario).map_err(Failure::of);
-        let capture = self.pcap.as_ref().map(open).transpose()?;
+        let exports = Exports::create(self.pcap.as_ref(), self.trace.as_ref(), &own.scenario)?;
 
         let stop = Stop::on_signals()?;
         let progress = Progress::new(!self.json, &spans(&experiment));
@@ -125,12 +130,12 @@ impl Run {
             progress: &progress,
             stop: &stop,
         };
-        let finished = context.execute(experiment, output, capture);
+        let finished = context.execute(experiment, output, exports);
         progress.clear();
 
         let finished = finished?;
-        if let Some(path) = finished.captured {
-            eprintln!("packets written to {}", path.display());
+        for file in &finished.exported {
+            eprintln!("{} written to {}", file.content, file.path.display());
         }
         if let Some(directory) = &self.out {
             print_files(directory, &finished.paths);
@@ -278,7 +283,7 @@ pub(crate) fn simulate_to(
         progress: &progress,
         stop: &stop,
     };
-    let finished = context.execute(experiment, Some(output), None);
+    let finished = context.execute(experiment, Some(output), Exports::default());
     progress.clear();
     finished?;
     match stop.signal_exit_code() {

@@ -70,6 +70,19 @@ impl ScenarioArguments {
         })
     }
 
+    /// Returns the text of the file or of the shipped scenario.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn text(&self) -> Result<String, ScenarioError> {
+        shipped::text_or_shipped(&self.file)
+    }
+
+    /// Whether a policy chooses the congestion control of groups.
+    pub(crate) fn has_policy(&self) -> bool {
+        self.policy.is_some()
+    }
+
     fn document(&self) -> Result<Document, ScenarioError> {
         Document::load_or_shipped(&self.file)
     }

@@ -17,6 +17,7 @@ fn every_command_explains_itself_with_examples() {
         &["run", "--help"],
         &["check", "--help"],
         &["list", "--help"],
+        &["studio", "--help"],
         &["bench", "rpc", "--help"],
         &["perf", "server", "--help"],
         &["perf", "client", "--help"],

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use weir_network::Capture;
 use weir_results::{Output, Summary};
 use weir_sim::{Experiment, Results};
 use weir_units::Duration;
 
+use super::exports::{Exported, Exports};
 use super::live::LiveWorker;
 use super::progress::{Bar, Progress};
 use super::work::{Outcomes, Worker};
@@ -32,8 +32,8 @@ pub(super) struct Finished {
     pub(super) paths: Vec<PathBuf>,
     /// The variants that had not begun when the user stopped.
     pub(super) left_out: usize,
-    /// The file with its packets.
-    pub(super) captured: Option<PathBuf>,
+    /// The files beside it.
+    pub(super) exported: Vec<Exported>,
 }
 
 impl Context<'_> {
@@ -47,7 +47,7 @@ impl Context<'_> {
         &self,
         experiment: Experiment,
         output: Option<Output>,
-        capture: Option<Capture>,
+        exports: Exports,
     ) -> Result<Finished, Failure> {
         let Experiment {
             about,
@@ -57,22 +57,21 @@ impl Context<'_> {
         let Outcomes {
             own,
             variants,
-            capture,
+            exports,
         } = if self.is_live {
             let worker = LiveWorker {
                 output: output.as_ref(),
                 context: self,
             };
-            worker.run_all(own, variants, capture)
+            worker.run_all(own, variants, exports)
         } else {
             let worker = Worker {
                 output: output.as_ref(),
                 context: self,
             };
-            worker.run_all(own, variants, capture)
+            worker.run_all(own, variants, exports)
         }?;
-        let captured = capture.map(Capture::finish).transpose();
-        let captured = captured.map_err(Failure::of)?;
+        let exported = exports.finish(own.summary.simulated)?;
         let mut results = Results::new(about, own);
         let mut left_out = 0;
         for (name, outcome) in variants {
@@ -89,7 +88,7 @@ impl Context<'_> {
             summary,
             paths,
             left_out,
-            captured,
+            exported,
         })
     }
 }

@@ -2,11 +2,12 @@
 //! time.
 
 use weir_lab::runs::RunDirectories;
-use weir_network::{Capture, thresholds};
+use weir_network::thresholds;
 use weir_results::{Output, RunFiles};
 use weir_sim::{Outcome, Run};
 
 use super::context::Context;
+use super::exports::Exports;
 use super::progress::Bar;
 use super::work::Outcomes;
 use crate::failure::Failure;
@@ -25,15 +26,15 @@ impl LiveWorker<'_> {
         &self,
         own: Run,
         variants: Vec<(String, Run)>,
-        capture: Option<Capture>,
+        exports: Exports,
     ) -> Result<Outcomes, Failure> {
         let span = own.scenario.duration;
         let files = self
             .output
             .map(|output| output.run(own.columns.clone(), span))
             .transpose();
-        let recorder = (files.map_err(Failure::of)?, capture);
-        let (own, capture) = self.emulate(own, recorder, &self.context.bar("", span))?;
+        let recorder = (files.map_err(Failure::of)?, exports);
+        let (own, exports) = self.emulate(own, recorder, &self.context.bar("", span))?;
         let variants = variants.into_iter();
         let variants = variants.map(|(name, run)| {
             if self.context.stop.should_stop() {
@@ -45,7 +46,7 @@ impl LiveWorker<'_> {
         Ok(Outcomes {
             own,
             variants: variants.collect::<Result<_, _>>()?,
-            capture,
+            exports,
         })
     }
 
@@ -56,7 +57,7 @@ impl LiveWorker<'_> {
             .map(|output| output.variant(&name, run.columns.clone(), span));
         let files = files.transpose().map_err(Failure::of)?;
         let bar = self.context.bar(&name, span);
-        match self.emulate(run, (files, None), &bar) {
+        match self.emulate(run, (files, Exports::default()), &bar) {
             Ok((outcome, _)) => Ok((name, Some(outcome))),
             Err(failure) => Err(Failure::Failed(format!("variant `{name}`: {failure}"))),
         }
@@ -65,9 +66,9 @@ impl LiveWorker<'_> {
     fn emulate(
         &self,
         run: Run,
-        mut recorder: (Option<RunFiles>, Option<Capture>),
+        mut recorder: (Option<RunFiles>, Exports),
         bar: &Bar<'_>,
-    ) -> Result<(Outcome, Option<Capture>), Failure> {
+    ) -> Result<(Outcome, Exports), Failure> {
         let thresholds = thresholds(&run.scenario);
         let runs = RunDirectories::of_this_machine();
         let mut watch = |now| {
@@ -77,9 +78,9 @@ impl LiveWorker<'_> {
         let summary = weir_lab::run(&run.scenario, &runs, &mut recorder, &mut watch);
         let mut summary = summary.map_err(Failure::of)?;
         summary.settings = run.settings;
-        let (files, capture) = recorder;
+        let (files, exports) = recorder;
         let files = files.map(RunFiles::finish).transpose();
         let plots = files.map_err(Failure::of)?.map(|files| (files, thresholds));
-        Ok((Outcome { summary, plots }, capture))
+        Ok((Outcome { summary, plots }, exports))
     }
 }

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use weir_network::{Capture, thresholds};
+use weir_network::thresholds;
 use weir_results::{Output, RunFiles};
 use weir_sim::{Outcome, Run, Simulation, Threads};
 use weir_sweep::thread_time;
 
 use super::context::Context;
+use super::exports::Exports;
 use super::pace::Pace;
 use super::progress::Bar;
 use crate::failure::Failure;
@@ -26,8 +27,8 @@ pub(super) struct Outcomes {
     pub(super) own: Outcome,
     /// The variants by name; `None` for one that had not started when the user stopped.
     pub(super) variants: Vec<(String, Option<Outcome>)>,
-    /// The packets of the file's own run.
-    pub(super) capture: Option<Capture>,
+    /// The files of the file's own run beside its results.
+    pub(super) exports: Exports,
 }
 
 impl Worker<'_> {
@@ -36,29 +37,25 @@ impl Worker<'_> {
         &self,
         own: Run,
         variants: Vec<(String, Run)>,
-        capture: Option<Capture>,
+        exports: Exports,
     ) -> Result<Outcomes, Failure> {
         let (own, variants) = rayon::join(
-            || self.own(own, capture),
+            || self.own(own, exports),
             || {
                 let variants = variants.into_par_iter();
                 let outcomes = variants.map(|(name, run)| self.variant(name, run));
                 outcomes.collect::<Result<Vec<_>, Failure>>()
             },
         );
-        let (own, capture) = own?;
+        let (own, exports) = own?;
         Ok(Outcomes {
             own,
             variants: variants?,
-            capture,
+            exports,
         })
     }
 
-    fn own(
-        &self,
-        run: Run,
-        capture: Option<Capture>,
-    ) -> Result<(Outcome, Option<Capture>), Failure> {
+    fn own(&self, run: Run, exports: Exports) -> Result<(Outcome, Exports), Failure> {
         let span = run.scenario.duration;
         let files = self
             .output
@@ -67,7 +64,7 @@ impl Worker<'_> {
         let bar = self.context.bar("", span);
         let done = files
             .map_err(Failure::of)
-            .and_then(|files| self.simulate(run, (files, capture), &bar));
+            .and_then(|files| self.simulate(run, (files, exports), &bar));
         done.inspect_err(|_| self.context.stop.fail())
     }
 
@@ -83,7 +80,7 @@ impl Worker<'_> {
         let done = files
             .transpose()
             .map_err(Failure::of)
-            .and_then(|files| self.simulate(run, (files, None), &bar));
+            .and_then(|files| self.simulate(run, (files, Exports::default()), &bar));
         match done {
             Ok((outcome, _)) => Ok((name, Some(outcome))),
             Err(failure) => {
@@ -96,9 +93,9 @@ impl Worker<'_> {
     fn simulate(
         &self,
         run: Run,
-        mut recorder: (Option<RunFiles>, Option<Capture>),
+        mut recorder: (Option<RunFiles>, Exports),
         bar: &Bar<'_>,
-    ) -> Result<(Outcome, Option<Capture>), Failure> {
+    ) -> Result<(Outcome, Exports), Failure> {
         let begin = thread_time();
         let thresholds = thresholds(&run.scenario);
         let most = self.context.threads;
@@ -125,12 +122,12 @@ impl Worker<'_> {
         }
         let others = simulation.others_time();
         let mut summary = simulation.finish(&mut recorder).map_err(Failure::of)?;
-        let (files, capture) = recorder;
+        let (files, exports) = recorder;
         let files = files.map(RunFiles::finish).transpose();
         let files = files.map_err(Failure::of)?;
         summary.settings = run.settings;
         summary.cpu = thread_time() - begin + others;
         let plots = files.map(|files| (files, thresholds));
-        Ok((Outcome { summary, plots }, capture))
+        Ok((Outcome { summary, plots }, exports))
     }
 }

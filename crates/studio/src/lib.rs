@@ -1,0 +1,30 @@
+//! Weir Studio: a local page on which a scenario runs, and is changed while it does.
+//!
+//! [`serve`] serves the page at a loopback address until it is told to stop. A [`Script`] is a scenario file and the log
+//! of what was changed while it ran; both together are a scenario file again, and what the page shows is always what
+//! that file gives.
+//!
+//! | module | content |
+//! |---|---|
+//! | `script` | the scenario file and the log |
+//! | `knob` | what can change, with units and limits |
+//! | `run` | a run in virtual time, which can be changed and simulated again |
+//! | `samples` | what plots over time show |
+//! | `worker` | the thread on which a run goes on |
+//! | `session` | the runs beside each other |
+//! | `description` | what the page draws: topology, ports, groups, knobs |
+//! | `server` | HTTP: the page, requests, events |
+
+mod description;
+mod error;
+mod knob;
+mod run;
+mod samples;
+mod script;
+mod server;
+mod session;
+mod worker;
+
+pub use error::StudioError;
+pub use script::{LogEntry, Script};
+pub use server::{Address, serve};

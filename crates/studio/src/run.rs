@@ -1,0 +1,362 @@
+//! A run: a scenario in virtual time, whose past follows from its script alone. A change is added to the script, and the
+//! run is simulated again up to where it was: what is seen is always what the saved file gives.
+
+use weir_results::RunSummary;
+use weir_scenario::Scenario;
+use weir_sim::Simulation;
+use weir_units::{Duration, Time};
+
+use crate::error::StudioError;
+use crate::knob::{Knob, Target};
+use crate::samples::Recording;
+use crate::script::{LogEntry, Script, seconds};
+
+/// A run and its script.
+#[derive(Debug)]
+pub(crate) struct Run {
+    script: Script,
+    knobs: Vec<Knob>,
+    simulation: Simulation,
+    recording: Recording,
+    /// Up to where the run is simulated again after a change; none when it is there.
+    replay_until: Option<Time>,
+}
+
+/// The virtual time that one step without a length covers: this part of the run.
+const STEPS: u64 = 1_000;
+
+impl Run {
+    /// Creates a run at time zero.
+    ///
+    /// # Errors
+    /// The scenario has mistakes or cannot be simulated.
+    pub(crate) fn new(script: Script) -> Result<Self, StudioError> {
+        let scenario = script.scenario()?;
+        let knobs = Knob::all(&scenario);
+        let (simulation, recording) = begin(scenario)?;
+        Ok(Self {
+            script,
+            knobs,
+            simulation,
+            recording,
+            replay_until: None,
+        })
+    }
+
+    pub(crate) fn script(&self) -> &Script {
+        &self.script
+    }
+
+    pub(crate) fn log(&self) -> &[LogEntry] {
+        self.script.log()
+    }
+
+    pub(crate) fn knobs(&self) -> &[Knob] {
+        &self.knobs
+    }
+
+    pub(crate) fn scenario(&self) -> &Scenario {
+        self.simulation.scenario()
+    }
+
+    pub(crate) fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// Returns the time up to which the run has come.
+    pub(crate) fn now(&self) -> Time {
+        self.simulation.now()
+    }
+
+    /// Returns the time at which the run is for its viewers: while it is simulated again, where it will be then.
+    pub(crate) fn present(&self) -> Time {
+        self.replay_until.unwrap_or(self.now())
+    }
+
+    /// Returns when the run ends.
+    pub(crate) fn end(&self) -> Time {
+        self.simulation.end()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.now() >= self.end()
+    }
+
+    /// Returns up to where the run is simulated again, if it is.
+    pub(crate) fn replay_until(&self) -> Option<Time> {
+        self.replay_until
+    }
+
+    /// Returns a step of the run.
+    pub(crate) fn step(&self) -> Duration {
+        let whole = self.end().since(Time::ZERO);
+        (whole / STEPS).max(Duration::from_nanos(1))
+    }
+
+    /// Simulates up to a time.
+    ///
+    /// # Errors
+    /// The simulation fails.
+    pub(crate) fn advance(&mut self, until: Time) -> Result<(), StudioError> {
+        let until = match self.replay_until {
+            Some(target) => until.min(target),
+            None => until,
+        };
+        self.simulation.advance(until, &mut self.recording)?;
+        if self.replay_until.is_some_and(|target| self.now() >= target) || self.is_over() {
+            self.replay_until = None;
+        }
+        Ok(())
+    }
+
+    /// Goes to a time: forward, or back by simulating again from the start. The caller advances the run until
+    /// [`Self::replay_until`] is none.
+    ///
+    /// # Errors
+    /// The scenario cannot be simulated.
+    pub(crate) fn seek(&mut self, to: Time) -> Result<(), StudioError> {
+        let to = to.min(self.end());
+        if to < self.now() {
+            let (simulation, recording) = begin(self.script.scenario()?)?;
+            (self.simulation, self.recording) = (simulation, recording);
+        }
+        self.replay_until = (to > self.now()).then_some(to);
+        Ok(())
+    }
+
+    /// Gives a knob a value from now on. Until the run is where it was, it is simulated again.
+    ///
+    /// # Errors
+    /// The value does not fit; then nothing has changed.
+    pub(crate) fn set(&mut self, knob: &str, value: f64) -> Result<(), StudioError> {
+        let knob = self.knob(knob)?.clone();
+        if !knob.takes(value) {
+            return Err(StudioError::Value {
+                key: knob.key,
+                value,
+                minimum: knob.range.minimum,
+                maximum: knob.range.maximum,
+            });
+        }
+        self.change(|script, now| {
+            script.set(now, &knob, value);
+            Ok(())
+        })
+    }
+
+    /// Fails a link, or ends its failure.
+    ///
+    /// # Errors
+    /// It has failed already, or has not; then nothing has changed.
+    pub(crate) fn set_link(&mut self, knob: &str, fails: bool) -> Result<(), StudioError> {
+        let knob = self.knob(knob)?.clone();
+        let Target::Link(port) = &knob.target else {
+            return Err(StudioError::NoKnob(knob.id));
+        };
+        self.change(|script, now| match fails {
+            true => script.fail(now, &knob, port),
+            false => script.restore(now, port),
+        })
+    }
+
+    /// Takes the last change back. Returns from when on the run is another one.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn undo(&mut self) -> Result<Time, StudioError> {
+        let mut script = self.script.clone();
+        let from = script.undo().ok_or(StudioError::NothingToUndo)?;
+        self.replace(script)?;
+        Ok(from)
+    }
+
+    fn knob(&self, id: &str) -> Result<&Knob, StudioError> {
+        let mut knobs = self.knobs.iter();
+        let found = knobs.find(|knob| knob.id == id);
+        found.ok_or_else(|| StudioError::NoKnob(id.to_owned()))
+    }
+
+    fn change(
+        &mut self,
+        act: impl FnOnce(&mut Script, Time) -> Result<(), StudioError>,
+    ) -> Result<(), StudioError> {
+        let present = self.present();
+        if present >= self.end() {
+            return Err(StudioError::Ended);
+        }
+        let mut script = self.script.clone();
+        act(&mut script, present)?;
+        self.replace(script)
+    }
+
+    /// Begins anew with another script, to be simulated up to where the run is.
+    fn replace(&mut self, script: Script) -> Result<(), StudioError> {
+        let present = self.present();
+        let (simulation, recording) = begin(script.scenario()?)?;
+        (self.simulation, self.recording, self.script) = (simulation, recording, script);
+        self.replay_until = (present > self.now()).then_some(present);
+        Ok(())
+    }
+
+    /// Returns the summary so far.
+    pub(crate) fn summary(&mut self) -> RunSummary {
+        self.simulation.summary()
+    }
+
+    pub(crate) fn simulation(&self) -> &Simulation {
+        &self.simulation
+    }
+
+    /// Returns the present values of the knobs that have been turned, by their IDs.
+    pub(crate) fn turned(&self) -> impl Iterator<Item = (&str, f64)> {
+        let now = seconds(self.present());
+        let log = self.log().iter().filter(move |entry| entry.at <= now);
+        log.filter_map(|entry| Some((entry.knob.as_str(), entry.value?)))
+    }
+}
+
+fn begin(scenario: Scenario) -> Result<(Simulation, Recording), StudioError> {
+    let recording = Recording::new(&scenario);
+    Ok((Simulation::new(scenario)?, recording))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        title = "Two flows"
+        source = "a test"
+        duration = "60ms"
+
+        [dumbbell]
+        rate = "1Gbps"
+        queue = { kind = "step", ecn_threshold = "30KB", buffer = "200KB" }
+        [dumbbell.senders.sender]
+        rtt = "100us"
+
+        [groups.dctcp]
+        from = "sender"
+        to = "receiver"
+        flows = 2
+        congestion = "dctcp"
+        workload = "bulk"
+
+        [measurements]
+        sample_interval = "200us"
+    "#;
+    const THRESHOLD: &str = "queue/bottleneck/ecn_threshold";
+
+    fn run() -> Run {
+        Run::new(Script::of_file("test.toml", TEXT)).unwrap()
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn finish(run: &mut Run, until: Time) {
+        while run.now() < until {
+            let next = run.now() + Duration::from_millis(7);
+            run.advance(next.min(until)).unwrap();
+        }
+    }
+
+    /// What two runs have seen, as text.
+    fn seen(run: &Run) -> String {
+        serde_json::to_string(&run.recording().samples).unwrap()
+    }
+
+    #[test]
+    fn a_changed_run_is_the_run_of_the_saved_file() {
+        let mut turned = run();
+        finish(&mut turned, at(20));
+        let past = turned.recording().samples.time.len();
+        turned.set(THRESHOLD, 90_000.0).unwrap();
+        finish(&mut turned, at(20));
+        assert_eq!(turned.recording().samples.time.len(), past);
+        finish(&mut turned, at(31));
+        turned.set_link("link/bottleneck", true).unwrap();
+        finish(&mut turned, at(40));
+        turned.set_link("link/bottleneck", false).unwrap();
+        finish(&mut turned, at(60));
+
+        let file = turned.script().file();
+        let mut saved = Run::new(Script::of_file("saved.toml", &file)).unwrap();
+        finish(&mut saved, at(60));
+        assert!(seen(&turned) == seen(&saved));
+        let json = |run: &mut Run| serde_json::to_string(&run.summary()).unwrap();
+        assert_eq!(json(&mut turned), json(&mut saved));
+
+        let mut unchanged = run();
+        finish(&mut unchanged, at(60));
+        assert!(seen(&turned) != seen(&unchanged));
+    }
+
+    #[test]
+    fn the_past_does_not_change() {
+        let mut turned = run();
+        finish(&mut turned, at(20));
+        let before = seen(&turned);
+        turned.set(THRESHOLD, 90_000.0).unwrap();
+        turned.set_link("link/bottleneck", true).unwrap();
+        finish(&mut turned, at(20));
+        assert!(seen(&turned) == before);
+    }
+
+    #[test]
+    fn undo_and_a_way_back_give_the_first_run_again() {
+        let mut first = run();
+        finish(&mut first, at(60));
+        let mut other = run();
+        finish(&mut other, at(20));
+        other.set(THRESHOLD, 90_000.0).unwrap();
+        finish(&mut other, at(30));
+        assert_eq!(other.undo().unwrap(), at(20));
+        finish(&mut other, at(60));
+        assert!(seen(&first) == seen(&other));
+        other.seek(at(10)).unwrap();
+        finish(&mut other, at(10));
+        assert_eq!(other.now(), at(10));
+        finish(&mut other, at(60));
+        assert!(seen(&first) == seen(&other));
+    }
+
+    #[test]
+    fn what_does_not_fit_changes_nothing() {
+        let mut run = run();
+        finish(&mut run, at(5));
+        assert!(matches!(
+            run.set("queue/none/buffer", 1.0),
+            Err(StudioError::NoKnob(_))
+        ));
+        assert!(matches!(
+            run.set(THRESHOLD, -1.0),
+            Err(StudioError::Value { .. })
+        ));
+        assert!(matches!(
+            run.set(THRESHOLD, f64::NAN),
+            Err(StudioError::Value { .. })
+        ));
+        let not_failed = run.set_link("link/bottleneck", false);
+        assert!(matches!(not_failed, Err(StudioError::HasNotFailed(_))));
+        assert!(matches!(run.undo(), Err(StudioError::NothingToUndo)));
+        assert!(run.log().is_empty());
+        finish(&mut run, at(60));
+        assert!(matches!(
+            run.set(THRESHOLD, 40_000.0),
+            Err(StudioError::Ended)
+        ));
+    }
+
+    #[test]
+    fn a_knob_that_is_turned_twice_at_one_time_is_logged_once() {
+        let mut run = run();
+        finish(&mut run, at(5));
+        run.set(THRESHOLD, 40_000.0).unwrap();
+        finish(&mut run, at(5));
+        run.set(THRESHOLD, 50_000.0).unwrap();
+        let log: Vec<_> = run.log().iter().map(|entry| entry.text.as_str()).collect();
+        assert_eq!(log, ["queue bottleneck: ecn_threshold = 50KB"]);
+    }
+}

@@ -1,0 +1,45 @@
+//! The files of the page, as `page/` builds them.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, SET_COOKIE,
+};
+use axum::response::{IntoResponse, Response};
+
+use super::Studio;
+
+const PAGE: &str = include_str!("../../page/dist/index.html");
+const SCRIPT: &str = include_str!("../../page/dist/studio.js");
+const STYLE: &str = include_str!("../../page/dist/studio.css");
+
+/// Nothing is loaded from elsewhere, nor sent there. Plots set styles of their elements, and are exported by `blob:` and
+/// `data:`.
+const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+pub(super) async fn page(State(studio): State<Arc<Studio>>) -> Response {
+    let mut response = file("text/html; charset=utf-8", PAGE);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    if let Some(cookie) = studio.access.cookie() {
+        headers.insert(SET_COOKIE, cookie);
+    }
+    response
+}
+
+pub(super) async fn script() -> Response {
+    file("text/javascript; charset=utf-8", SCRIPT)
+}
+
+pub(super) async fn style() -> Response {
+    file("text/css; charset=utf-8", STYLE)
+}
+
+fn file(kind: &'static str, content: &'static str) -> Response {
+    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")];
+    (headers, content).into_response()
+}

@@ -1,0 +1,124 @@
+//! The page's server: HTTP at a loopback address.
+//!
+//! | path | content |
+//! |---|---|
+//! | `/?token=…` | the page; the token lets the browser in |
+//! | `/api/scenario`, `/api/summary`, `/api/flows`, `/api/completions`, `/api/save` | what there is |
+//! | `/api/events` | what happens, as server-sent events |
+//! | `/api/control`, `/api/speed`, `/api/change`, `/api/undo`, `/api/fork`, `/api/close` | what to do |
+
+mod access;
+mod assets;
+mod events;
+mod queries;
+mod requests;
+mod viewers;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware;
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+
+use crate::error::StudioError;
+use crate::script::Script;
+use crate::session::Session;
+use access::Access;
+use viewers::Viewers;
+
+/// Where the page is.
+#[derive(Clone, Debug)]
+pub struct Address {
+    /// The address for a browser, with the token that lets it in.
+    pub url: String,
+    /// The socket's address.
+    pub socket: SocketAddr,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Studio {
+    session: Session,
+    access: Access,
+    viewers: Viewers,
+}
+
+/// Serves the page of a script at `address`, port 0 for any, until `stopped` is ready. `ready` is told where it is.
+///
+/// # Errors
+/// The scenario has mistakes or cannot be simulated, or the address cannot be used.
+pub async fn serve(
+    script: Script,
+    address: SocketAddr,
+    ready: impl FnOnce(&Address),
+    stopped: impl Future<Output = ()>,
+) -> Result<(), StudioError> {
+    let session = Session::new(script)?;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(StudioError::Serve)?;
+    let socket = listener.local_addr().map_err(StudioError::Serve)?;
+    let access = Access::new(socket)?;
+    let address = Address {
+        url: access.url(),
+        socket,
+    };
+    let studio = Arc::new(Studio {
+        session,
+        access,
+        viewers: Viewers::default(),
+    });
+    let server = axum::serve(listener, router(Arc::clone(&studio)));
+    ready(&address);
+    tokio::select! {
+        served = server.into_future() => served.map_err(StudioError::Serve),
+        () = viewers::end_unwatched(&studio) => Ok(()),
+        () = stopped => Ok(()),
+    }
+}
+
+fn router(studio: Arc<Studio>) -> Router {
+    let guard = middleware::from_fn_with_state(Arc::clone(&studio), access::guard);
+    Router::new()
+        .route("/", get(assets::page))
+        .route("/studio.js", get(assets::script))
+        .route("/studio.css", get(assets::style))
+        .route("/api/scenario", get(queries::scenario))
+        .route("/api/summary", get(queries::summary))
+        .route("/api/flows", get(queries::flows))
+        .route("/api/completions", get(queries::completions))
+        .route("/api/save", get(queries::save))
+        .route("/api/events", get(events::events))
+        .route("/api/control", post(requests::control))
+        .route("/api/speed", post(requests::speed))
+        .route("/api/change", post(requests::change))
+        .route("/api/undo", post(requests::undo))
+        .route("/api/fork", post(requests::fork))
+        .route("/api/close", post(requests::close))
+        .fallback(|| async { refusal(StatusCode::NOT_FOUND, "there is no such page") })
+        .layer(guard)
+        .with_state(studio)
+}
+
+/// An answer that refuses, with the reason for people.
+fn refusal(status: StatusCode, reason: impl std::fmt::Display) -> Response {
+    let body = serde_json::json!({ "error": reason.to_string() });
+    (status, Json(body)).into_response()
+}
+
+impl IntoResponse for StudioError {
+    fn into_response(self) -> Response {
+        let status = match self {
+            Self::NoRun(_) => StatusCode::NOT_FOUND,
+            Self::TwoRuns => StatusCode::CONFLICT,
+            Self::Stopped | Self::Serve(_) => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        refusal(status, self)
+    }
+}

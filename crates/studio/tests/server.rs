@@ -1,0 +1,257 @@
+//! The server of the page, by HTTP.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Studio;
+
+const THRESHOLD: &str = "queue/bottleneck/ecn_threshold";
+
+fn is(field: &'static str, wanted: &'static str) -> impl Fn(&Value) -> bool {
+    move |value| value[field] == wanted
+}
+
+#[tokio::test]
+async fn only_who_has_the_token_is_let_in() {
+    let studio = Studio::start().await;
+    let (host, cookie) = (studio.host(), studio.cookie());
+    let wrong = format!("Cookie: weir-studio-{}=0123", studio.socket.port());
+    for headers in [vec![&host[..]], vec![&host[..], &wrong]] {
+        let answer = studio.get_as("/api/scenario", &headers).await;
+        assert_eq!(answer.status, 403);
+        assert!(answer.json()["error"].as_str().unwrap().contains("token"));
+    }
+    let page = studio
+        .get_as(&format!("/?token={}", studio.token), &[&host])
+        .await;
+    assert_eq!(page.status, 200);
+    assert!(
+        page.head
+            .to_lowercase()
+            .contains("set-cookie: weir-studio-")
+    );
+    assert!(page.head.contains("HttpOnly; SameSite=Strict"));
+    // Another site's page in the same browser, by its own name and by a name that leads here.
+    let foreign = studio.get_as(
+        "/api/scenario",
+        &[&host, &cookie, "Origin: http://example.com"],
+    );
+    assert_eq!(foreign.await.status, 403);
+    let rebound = studio.get_as("/api/scenario", &["Host: example.com", &cookie]);
+    assert_eq!(rebound.await.status, 403);
+    assert_eq!(studio.get("/api/scenario").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_scenario_is_described_with_its_knobs() {
+    let studio = Studio::start().await;
+    let scenario = studio.get("/api/scenario").await.json();
+    assert_eq!(scenario["title"], "Two flows");
+    assert_eq!(scenario["duration"], 0.06);
+    assert_eq!(scenario["groups"][0]["algorithm"], "dctcp");
+    let knobs = scenario["knobs"].as_array().unwrap();
+    let threshold = knobs.iter().find(|knob| knob["id"] == THRESHOLD).unwrap();
+    assert_eq!(threshold["value"], 30_000.0);
+    assert_eq!(threshold["unit"], "bytes");
+    assert!(knobs.iter().any(|knob| knob["id"] == "congestion/dctcp/g"));
+    assert!(
+        knobs
+            .iter()
+            .any(|knob| knob["id"] == "link/bottleneck" && knob["action"] == "fail")
+    );
+}
+
+#[tokio::test]
+async fn a_run_is_played_and_changed_and_saved() {
+    let studio = Studio::start().await;
+    let mut events = studio.events().await;
+    events.next("state", is("status", "paused")).await;
+    let step = json!({ "run": "a", "action": "seek", "to": 0.02 });
+    assert_eq!(studio.post("/api/control", step).await.status, 204);
+    let state = events.next("state", |state| state["now"] == 0.02).await;
+    assert_eq!(state["run"], "a");
+
+    let change = json!({ "run": "a", "knob": THRESHOLD, "value": 90_000.0 });
+    assert_eq!(studio.post("/api/change", change).await.status, 204);
+    let state = events
+        .next("state", |state| {
+            !state["log"].as_array().unwrap().is_empty()
+        })
+        .await;
+    assert_eq!(
+        state["log"][0]["text"],
+        "queue bottleneck: ecn_threshold = 90KB"
+    );
+    assert_eq!(state["knobs"][THRESHOLD], 90_000.0);
+    let thresholds = events
+        .next("thresholds", |value| {
+            value["ports"][0].as_array().unwrap().len() > 2
+        })
+        .await;
+    assert_eq!(thresholds["ports"][0][0]["until"], 0.02);
+
+    let play = json!({ "run": "a", "action": "play" });
+    assert_eq!(studio.post("/api/control", play).await.status, 204);
+    events.next("state", is("status", "ended")).await;
+    let file = studio.get("/api/save?run=a").await.body;
+    assert!(file.contains(
+        "[[changes]]\nat = \"20ms\"\nports = \"bottleneck\"\nset.queue.ecn_threshold = \"90KB\""
+    ));
+    let summary = studio.get("/api/summary?run=a").await.json();
+    assert!(
+        summary["groups"]["dctcp"]["delivered_bytes"]
+            .as_u64()
+            .unwrap()
+            > 1_000_000
+    );
+    let flows = studio.get("/api/flows?run=a&search=dctcp/1").await.json();
+    assert_eq!(flows["total"], 1);
+}
+
+#[tokio::test]
+async fn a_fork_begins_as_the_first_run_is_and_goes_its_own_way() {
+    let studio = Studio::start().await;
+    let mut events = studio.events().await;
+    studio
+        .post(
+            "/api/control",
+            json!({ "run": "a", "action": "seek", "to": 0.01 }),
+        )
+        .await;
+    events.next("state", |state| state["now"] == 0.01).await;
+    assert_eq!(studio.post("/api/fork", json!({})).await.status, 204);
+    assert_eq!(studio.post("/api/fork", json!({})).await.status, 409);
+    events
+        .next("state", |state| state["run"] == "b" && state["now"] == 0.01)
+        .await;
+    let change = json!({ "run": "b", "knob": THRESHOLD, "value": 60_000.0 });
+    assert_eq!(studio.post("/api/change", change).await.status, 204);
+    assert!(
+        !studio
+            .get("/api/save?run=a")
+            .await
+            .body
+            .contains("[[changes]]")
+    );
+    assert!(
+        studio
+            .get("/api/save?run=b")
+            .await
+            .body
+            .contains("[[changes]]")
+    );
+    assert_eq!(
+        studio
+            .post("/api/close", json!({ "run": "b" }))
+            .await
+            .status,
+        204
+    );
+    events.next("closed", is("run", "b")).await;
+    assert_eq!(studio.get("/api/save?run=b").await.status, 404);
+    assert_eq!(
+        studio
+            .post("/api/close", json!({ "run": "a" }))
+            .await
+            .status,
+        404
+    );
+}
+
+#[tokio::test]
+async fn a_way_back_makes_viewers_forget_what_follows() {
+    let studio = Studio::start().await;
+    let mut events = studio.events().await;
+    studio
+        .post(
+            "/api/control",
+            json!({ "run": "a", "action": "seek", "to": 0.03 }),
+        )
+        .await;
+    events.next("state", |state| state["now"] == 0.03).await;
+    studio
+        .post(
+            "/api/control",
+            json!({ "run": "a", "action": "seek", "to": 0.01 }),
+        )
+        .await;
+    let reset = events.next("reset", is("run", "a")).await;
+    assert_eq!(reset["from"], 0.01);
+    events
+        .next("state", |state| {
+            state["now"] == 0.01 && state["status"] == "paused"
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_refused_with_the_reason() {
+    let studio = Studio::start().await;
+    for (path, body, status, reason) in [
+        (
+            "/api/change",
+            json!({ "run": "a", "knob": "queue/none/buffer", "value": 1 }),
+            422,
+            "no knob",
+        ),
+        (
+            "/api/change",
+            json!({ "run": "a", "knob": THRESHOLD, "value": -5 }),
+            422,
+            "is not between",
+        ),
+        (
+            "/api/change",
+            json!({ "run": "a", "knob": "link/bottleneck", "action": "restore" }),
+            422,
+            "has not failed",
+        ),
+        (
+            "/api/control",
+            json!({ "run": "c", "action": "play" }),
+            404,
+            "no run `c`",
+        ),
+        (
+            "/api/control",
+            json!({ "run": "a", "action": "dance" }),
+            422,
+            "dance",
+        ),
+        (
+            "/api/control",
+            json!({ "run": "a", "action": "seek", "to": -1 }),
+            422,
+            "no",
+        ),
+        (
+            "/api/speed",
+            json!({ "run": "a", "speed": 0 }),
+            422,
+            "no speed",
+        ),
+        ("/api/undo", json!({ "run": "a" }), 422, "nothing to undo"),
+        ("/api/nothing", json!({}), 404, "no such page"),
+    ] {
+        let answer = studio.post(path, body.clone()).await;
+        assert_eq!(answer.status, status, "{path} {body}");
+        let said = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(said.contains(reason), "{path} {body}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_pages_are_served_at_once() {
+    let studio = Studio::start().await;
+    let mut pages = Vec::new();
+    for _ in 0..100 {
+        pages.push(studio.events().await);
+    }
+    studio
+        .post("/api/control", json!({ "run": "a", "action": "play" }))
+        .await;
+    for page in &mut pages {
+        page.next("state", is("status", "ended")).await;
+    }
+}
