@@ -3,7 +3,7 @@
 import type { Board } from "./board.ts";
 import { element } from "./element.ts";
 import type { Run } from "./model.ts";
-import { formatQuantity, plain } from "./quantity.ts";
+import { plain, readable } from "./quantity.ts";
 import type { Selection } from "./selection.ts";
 import { growth, meanOverTime } from "./series.ts";
 
@@ -43,7 +43,7 @@ function tables(board: Board, selection: Selection): HTMLElement[] {
     name: model.scenario.groups[group]!.name,
     aside: model.scenario.groups[group]!.algorithm,
     cells: runs.map(({ series }, index) => [
-      `${formatQuantity(goodput[index]![group]!, "bits/s", 4)}`,
+      `${readable(goodput[index]![group]!, "bits/s", 4)}`,
       total[index]! > 0 ? `${plain((100 * goodput[index]![group]!) / total[index]!, 3)} %` : "–",
       count(growth(series.time, series.groups[group]!.marks, from, to)),
       count(growth(series.time, series.groups[group]!.losses, from, to)),
@@ -58,14 +58,14 @@ function tables(board: Board, selection: Selection): HTMLElement[] {
       const mean = meanOverTime(series.time, columns.queue, from, to);
       const load = (growth(series.time, columns.sent, from, to) * 8) / ((end - from) * model.scenario.ports[port]!.rate);
       return [
-        Number.isNaN(mean) ? "–" : formatQuantity(mean, "bytes", 3),
+        Number.isNaN(mean) ? "–" : readable(mean, "bytes", 3),
         count(growth(series.time, columns.marks, from, to)),
         count(growth(series.time, columns.drops, from, to)),
         Number.isFinite(load) ? `${plain(100 * load, 3)} %` : "–",
       ];
     }),
   })));
-  const about = `From ${formatQuantity(from, "seconds", 4)} to ${formatQuantity(to, "seconds", 4)}, as the plots show.`;
+  const about = `From ${readable(from, "seconds", 4)} to ${readable(to, "seconds", 4)}, as the plots show.`;
   return [element("p", { class: "aside" }, about), groups, ports];
 }
 

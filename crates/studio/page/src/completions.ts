@@ -1,7 +1,7 @@
 // Completion times as two drawings: their distribution, and the slowdown by size.
 import { drawn, element } from "./element.ts";
 import type { Completions } from "./protocol.ts";
-import { formatQuantity, plain } from "./quantity.ts";
+import { plain, readable } from "./quantity.ts";
 
 const WIDTH = 460;
 const HEIGHT = 230;
@@ -63,7 +63,7 @@ function distribution(cdf: [number, number][]): SVGElement {
   for (const fraction of [0, 0.25, 0.5, 0.75, 1]) horizontal(svg, y(fraction), String(fraction));
   for (const mark of x.marks) {
     svg.append(drawn("line", { x1: x.at(mark), x2: x.at(mark), y1: TOP, y2: bottom, class: "grid" }),
-      drawn("text", { x: x.at(mark), y: bottom + 18, "text-anchor": "middle" }, formatQuantity(mark, "seconds", 3)));
+      drawn("text", { x: x.at(mark), y: bottom + 18, "text-anchor": "middle" }, readable(mark, "seconds", 3)));
   }
   const points = positive.map(([seconds, fraction]) => `${x.at(seconds).toFixed(1)},${y(fraction).toFixed(1)}`);
   svg.append(drawn("polyline", { points: points.join(" "), class: "line s0" }));

@@ -4,7 +4,7 @@ import { byId, element, setText } from "./element.ts";
 import { tell } from "./message.ts";
 import type { Model } from "./model.ts";
 import type { RunName, RunState } from "./protocol.ts";
-import { formatQuantity, parseQuantity, plain, scaleFor } from "./quantity.ts";
+import { formatQuantity, readable, parseQuantity, plain, scaleFor } from "./quantity.ts";
 import type { Board } from "./board.ts";
 
 /** Virtual seconds per second; null is as fast as the machine can. */
@@ -83,7 +83,7 @@ export function controls(model: Model, board: Board): void {
     const now = Math.max(...states.map((state) => state.now));
     if (!dragging) {
       time.value = String(now);
-      time.setAttribute("aria-valuetext", formatQuantity(now, "seconds", 4));
+      time.setAttribute("aria-valuetext", readable(now, "seconds"));
       setText(byId("now"), timeText(now, duration));
     }
     if (document.activeElement !== speed) showSpeed(speed, first.speed, option);
@@ -99,7 +99,7 @@ function showSpeed(select: HTMLSelectElement, speed: number | null, option: (val
 
 function speedText(speed: number | null): string {
   if (speed === null) return "as fast as it can";
-  return speed === 1 ? "1s per second (real time)" : `${formatQuantity(speed, "seconds")} per second`;
+  return speed === 1 ? "1 s per second (real time)" : `${readable(speed, "seconds")} per second`;
 }
 
 // Both times in the unit of the longer one, with as many decimals as a step needs.
@@ -117,7 +117,7 @@ function statusText(state: RunState, several: boolean): string {
   const words = {
     playing: "Playing", paused: "Paused", ended: "Ended", replaying: "Replaying the past", failed: "Failed",
   }[state.status];
-  const at = several && state.status !== "failed" ? ` at ${formatQuantity(state.now, "seconds", 4)}` : "";
+  const at = several && state.status !== "failed" ? ` at ${readable(state.now, "seconds")}` : "";
   return `${several ? `${state.run}: ` : ""}${words}${at}${state.error ? `: ${state.error}` : ""}`;
 }
 

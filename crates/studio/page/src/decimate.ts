@@ -12,12 +12,15 @@ export interface Samplable {
 /** A common x for all lines, and each line's y: a value, null for a gap, undefined for "no point here". */
 export type Aligned = [number[], ...(number | null | undefined)[][]];
 
+/** Counters' rates are means over this many pixel columns: single events are no rate. */
+const RATE_COLUMNS = 6;
+
 /** The lines between `from` and `to`, with at most two points for each of `columns` pixel columns. */
 export function decimate(lines: Samplable[], from: number, to: number, columns: number): Aligned {
   const bases = [...new Set(lines.map((line) => line.time))];
   const ranges = new Map(bases.map((time) => [time, inView(time, from, to)]));
   const most = Math.max(0, ...[...ranges.values()].map(([start, end]) => end - start));
-  return most <= 2 * columns ? everySample(lines, bases, ranges) : byColumn(lines, bases, ranges, from, to, columns);
+  return most <= 2 * columns ? everySample(lines, bases, ranges, (to - from) * (RATE_COLUMNS / columns)) : byColumn(lines, bases, ranges, from, to, columns);
 }
 
 type Range = [start: number, end: number];
@@ -29,7 +32,7 @@ function inView(time: Float64Array, from: number, to: number): Range {
   return [start, Math.max(end, start)];
 }
 
-function everySample(lines: Samplable[], bases: Float64Array[], ranges: Map<Float64Array, Range>): Aligned {
+function everySample(lines: Samplable[], bases: Float64Array[], ranges: Map<Float64Array, Range>, bin: number): Aligned {
   const all: number[] = [];
   for (const time of bases) {
     const [start, end] = ranges.get(time)!;
@@ -40,9 +43,12 @@ function everySample(lines: Samplable[], bases: Float64Array[], ranges: Map<Floa
     const y: (number | null | undefined)[] = new Array(x.length).fill(undefined);
     const [start, end] = ranges.get(line.time)!;
     let at = 0;
+    let last = start - 1;
     for (let i = start; i < end; i++) {
       while (x[at]! < line.time[i]!) at++;
-      const value = line.counter ? rate(line, i - 1, i) : line.values[i]!;
+      if (line.counter && i + 1 < end && Math.floor(line.time[i]! / bin) === Math.floor(line.time[i + 1]! / bin)) continue;
+      const value = line.counter ? rate(line, last, i) : line.values[i]!;
+      last = i;
       y[at] = Number.isNaN(value) ? null : value;
     }
     return y;
@@ -102,11 +108,12 @@ function columnExtremes(line: Samplable, bounds: Int32Array, columns: number): (
 
 function columnRates(line: Samplable, bounds: Int32Array, columns: number): (number | null | undefined)[] {
   const y: (number | null | undefined)[] = new Array(2 * columns).fill(undefined);
-  for (let column = 0; column < columns; column++) {
-    const last = bounds[column + 1]! - 1;
+  for (let column = 0; column < columns; column += RATE_COLUMNS) {
+    const end = Math.min(column + RATE_COLUMNS, columns);
+    const last = bounds[end]! - 1;
     if (last < bounds[column]!) continue;
     const value = rate(line, bounds[column]! - 1, last);
-    y[2 * column] = Number.isNaN(value) ? null : value;
+    y[column + end] = Number.isNaN(value) ? null : value;
   }
   return y;
 }

@@ -33,7 +33,7 @@ function savePng(plot: Plot, name: string): void {
   ctx.font = `${12 * ratio}px system-ui, sans-serif`;
   plot.shown.forEach((line, row) => {
     const y = source.height + head + (row * 16 + 12) * ratio;
-    ctx.strokeStyle = lineColour(line.index);
+    ctx.strokeStyle = lineColour(line.index, line.run);
     ctx.lineWidth = 2 * ratio;
     ctx.setLineDash(lineDash(line.index, line.run).map((length) => length * ratio));
     ctx.beginPath();
@@ -108,7 +108,7 @@ export function svg(plot: Plot): string {
 
 function stroke(line: Line): string {
   const dash = lineDash(line.index, line.run);
-  return `stroke="${lineColour(line.index)}"${dash.length > 0 ? ` stroke-dasharray="${dash.join(" ")}"` : ""}`;
+  return `stroke="${lineColour(line.index, line.run)}"${dash.length > 0 ? ` stroke-dasharray="${dash.join(" ")}"` : ""}`;
 }
 
 function path(line: Line, x: number[], y: (number | null | undefined)[], px: (time: number) => string, py: (value: number) => string): string {

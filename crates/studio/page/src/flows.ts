@@ -6,7 +6,7 @@ import { byId, element, setText } from "./element.ts";
 import { reason } from "./message.ts";
 import type { Model } from "./model.ts";
 import type { Flow } from "./protocol.ts";
-import { formatQuantity } from "./quantity.ts";
+import { readable } from "./quantity.ts";
 
 const LISTED = 50;
 const EVERY = 1000;
@@ -25,7 +25,7 @@ const COLUMNS: [title: string, cell: (flow: Flow) => string][] = [
 ];
 
 function quantity(value: number | null, unit: "seconds" | "bytes" | "bits/s"): string {
-  return value === null || value === undefined ? "–" : formatQuantity(value, unit, 4);
+  return value === null || value === undefined ? "–" : readable(value, unit, 4);
 }
 
 export function flows(model: Model): void {

@@ -3,7 +3,7 @@ import * as client from "./client.ts";
 import { byId, download, element } from "./element.ts";
 import { tell } from "./message.ts";
 import type { Model } from "./model.ts";
-import { formatQuantity } from "./quantity.ts";
+import { readable } from "./quantity.ts";
 
 export function log(model: Model): void {
   const list = byId<HTMLOListElement>("log");
@@ -27,7 +27,7 @@ export function log(model: Model): void {
     shown = now;
     undo.disabled = state.log.length === 0;
     list.replaceChildren(...state.log.map((entry) =>
-      element("li", {}, element("time", {}, formatQuantity(entry.at, "seconds", 5)), " ", entry.text)));
+      element("li", {}, element("time", {}, readable(entry.at, "seconds", 5)), " ", entry.text)));
     byId("log-empty").hidden = state.log.length > 0;
     list.scrollTop = list.scrollHeight;
   });

@@ -58,6 +58,9 @@ function start(scenario: Scenario): void {
     closed: (run) => model.close(run),
     lost: (refused) => tellLasting(refused ? REFUSED : LOST),
   });
+  // The knobs stand below the header, however many lines it takes.
+  const header = document.querySelector("header")!;
+  new ResizeObserver(() => document.documentElement.style.setProperty("--head", `${header.offsetHeight}px`)).observe(header);
   document.body.classList.add("ready");
 }
 

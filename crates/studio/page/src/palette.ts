@@ -12,9 +12,10 @@ export function colour(name: Name): string {
 
 export const COLOURS = 8;
 
-/** The colour of the line at this index. */
-export function lineColour(index: number): string {
-  return colour(`s${index % COLOURS}` as Name);
+/** The colour of the line at this index. Run b has a stronger shade of it. */
+export function lineColour(index: number, run: "a" | "b"): string {
+  const own = colour(`s${index % COLOURS}` as Name);
+  return run === "a" ? own : `color-mix(in oklab, ${own} 50%, ${colour("text")})`;
 }
 
 /** Run b is dashed. Lines that share a colour with an earlier one are dotted. */

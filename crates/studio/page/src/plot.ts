@@ -4,7 +4,7 @@ import type { Board } from "./board.ts";
 import { decimate, type Aligned } from "./decimate.ts";
 import { element, setText } from "./element.ts";
 import { exportButtons } from "./export.ts";
-import { colour, lineColour, lineDash } from "./palette.ts";
+import { colour, COLOURS, lineColour, lineDash } from "./palette.ts";
 import type { RunName, Unit } from "./protocol.ts";
 import { plain, scaleFor } from "./quantity.ts";
 import type { Column } from "./series.ts";
@@ -168,11 +168,11 @@ export class Plot {
       },
       axes: [
         { ...axis, size: 34, space: 64, values: (_, splits) => timeLabels(splits) },
-        { ...axis, size: 46, space: 34, values: (chart, splits) => this.valueLabels(chart, splits) },
+        { ...axis, size: (_, labels) => axisWidth(labels), space: 34, values: (chart, splits) => this.valueLabels(chart, splits) },
       ],
       series: [{}, ...this.lines.map((line): uPlot.Series => ({
         show: !this.hidden.has(line.key),
-        stroke: () => lineColour(line.index),
+        stroke: () => lineColour(line.index, line.run),
         dash: lineDash(line.index, line.run),
         width: 1.4,
         points: { show: false },
@@ -304,6 +304,12 @@ export class Plot {
         const text = `${level.label} ${this.formatted(step.value)}`;
         if (next || labelled.has(text) || y < bbox.top) return;
         labelled.add(text);
+        // A rim of the ground keeps the label readable above lines.
+        ctx.setLineDash([]);
+        ctx.lineWidth = 4 * devicePixelRatio;
+        ctx.strokeStyle = colour("ground");
+        ctx.strokeText(text, bbox.left + bbox.width - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+        ctx.lineWidth = devicePixelRatio;
         ctx.fillText(text, bbox.left + bbox.width - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
       });
     }
@@ -328,7 +334,11 @@ function nearestValue(data: uPlot.AlignedData[number] | undefined, at: number): 
 
 function swatch(of: Line): HTMLElement {
   const pattern = of.run === "b" ? "dashed" : lineDash(of.index, of.run).length > 0 ? "dotted" : "solid";
-  return element("i", { class: `s${of.index % 8} ${pattern}`, "aria-hidden": "true" });
+  return element("i", { class: `s${of.index % COLOURS} run-${of.run} ${pattern}`, "aria-hidden": "true" });
+}
+
+function axisWidth(labels: string[] | null): number {
+  return 16 + 7 * Math.max(3, ...(labels ?? []).map((label) => label.length));
 }
 
 /** Labels for points in time, in the unit that suits the latest of them. */

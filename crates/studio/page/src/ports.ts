@@ -1,7 +1,7 @@
 // The list of measured ports: the worst first, with a field to search them.
 import { byId, element, setText } from "./element.ts";
 import type { Model } from "./model.ts";
-import { formatQuantity } from "./quantity.ts";
+import { readable } from "./quantity.ts";
 import { MOST_PORTS, type Selection } from "./selection.ts";
 
 /** At most this many ports are listed; the search finds the others. */
@@ -25,7 +25,7 @@ export function ports(model: Model, selection: Selection): void {
       const entry = entries[port]!;
       entry.box.checked = selection.has(port);
       entry.box.disabled = !entry.box.checked && selection.ports.length >= MOST_PORTS;
-      setText(entry.mean, formatQuantity(mean, "bytes", 3));
+      setText(entry.mean, readable(mean, "bytes", 3));
       return entry.node;
     });
     // Moving a node takes its focus away.

@@ -57,6 +57,13 @@ export function formatQuantity(value: number, unit: Unit, digits = 6): string {
   return plain(value / factor, digits) + (suffix === "packets" ? "" : suffix);
 }
 
+/** The quantity for reading: with a space before its unit. */
+export function readable(value: number, unit: Unit, digits = 4): string {
+  if (!Number.isFinite(value)) return "–";
+  const { suffix, factor } = scaleFor(value, unit);
+  return plain(value / factor, digits) + (suffix === "" ? "" : ` ${suffix}`);
+}
+
 /** A number without an exponent where that is shorter to read. */
 export function plain(value: number, digits = 4): string {
   if (!Number.isFinite(value)) return "–";

@@ -2,7 +2,7 @@
 import { drawn, element, setText } from "../element.ts";
 import type { Model, Run } from "../model.ts";
 import type { Link } from "../protocol.ts";
-import { formatQuantity, plain } from "../quantity.ts";
+import { plain, readable } from "../quantity.ts";
 import type { Selection } from "../selection.ts";
 import { firstAtLeast } from "../series.ts";
 import { levelSteps } from "../thresholds.ts";
@@ -20,6 +20,7 @@ interface PortMark {
   fill: SVGRectElement;
   levels: SVGGElement;
   title: SVGTitleElement;
+  note: SVGTextElement | null;
 }
 
 export class Drawing {
@@ -94,11 +95,13 @@ export class Drawing {
       lines.append(line);
       const dense = this.model.scenario.ports.length > 24;
       const start = leave(from, dx, dy) + (this.current!.shape === "columns" ? 16 : 12) + index * (BAR.width + 5);
-      bars.append(this.drawPort(link, line, x1 + dx * start, y1 + dy * start, dense));
+      const note = this.current!.shape === "columns" && index === 0 ? linkNote(x1, y1, x2, y2) : null;
+      if (note) bars.append(note);
+      bars.append(this.drawPort(link, line, note, x1 + dx * start, y1 + dy * start, dense));
     });
   }
 
-  private drawPort(link: Link, line: SVGElement, x: number, y: number, dense: boolean): SVGElement {
+  private drawPort(link: Link, line: SVGElement, note: SVGTextElement | null, x: number, y: number, dense: boolean): SVGElement {
     const port = link.measured!;
     const height = dense ? 22 : BAR.height;
     const width = dense ? 6 : BAR.width;
@@ -122,7 +125,7 @@ export class Drawing {
       drawn("rect", { class: "track", x: -width / 2, y: -height / 2, width, height }),
       fill, levels);
     line.addEventListener("click", choose);
-    this.marks.push({ port, link, line, group, fill, levels, title });
+    this.marks.push({ port, link, line, group, fill, levels, title, note });
     return group;
   }
 
@@ -155,8 +158,14 @@ export class Drawing {
     const name = scenario.ports[mark.port]!.name;
     mark.group.setAttribute("aria-pressed", String(this.selection.has(mark.port)));
     mark.group.setAttribute("aria-label", `Port ${name}`);
-    setText(mark.title, `${name}: load ${plain(load * 100, 3)} %, queue ${formatQuantity(queue, "bytes", 3)}`);
+    if (mark.note) setText(mark.note, `${readable(mark.link.rate, "bits/s", 3)} · ${Math.round(load * 100)} %`);
+    setText(mark.title, `${name}: load ${plain(load * 100, 3)} %, queue ${readable(queue, "bytes", 3)}`);
   }
+}
+
+// Words above the middle of a link.
+function linkNote(x1: number, y1: number, x2: number, y2: number): SVGTextElement {
+  return drawn("text", { class: "note", x: (x1 + x2) / 2 + 8, y: (y1 + y2) / 2 - 10, "text-anchor": "middle" });
 }
 
 // How far a line runs inside a place's box.
