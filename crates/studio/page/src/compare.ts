@@ -1,0 +1,90 @@
+// A table of what the runs did in the shown time: goodput, share, marks and losses of groups, queues
+// and drops of ports.
+import type { Board } from "./board.ts";
+import { element } from "./element.ts";
+import type { Run } from "./model.ts";
+import { plain, readable } from "./quantity.ts";
+import type { Selection } from "./selection.ts";
+import { growth, meanOverTime } from "./series.ts";
+
+/** At most this many groups stand in the table: those with the most goodput. */
+const MOST_GROUPS = 40;
+
+export function compare(board: Board, selection: Selection, host: HTMLElement): void {
+  let last = 0;
+  let later = 0;
+  const refresh = (): void => {
+    // The means are over all samples: twice a second is enough.
+    clearTimeout(later);
+    const wait = last + 500 - performance.now();
+    if (wait > 0) {
+      later = window.setTimeout(refresh, wait);
+      return;
+    }
+    last = performance.now();
+    host.replaceChildren(...tables(board, selection));
+  };
+  board.onRange(refresh);
+}
+
+function tables(board: Board, selection: Selection): HTMLElement[] {
+  const { model } = board;
+  const { from, to } = board.range;
+  const runs = model.all;
+  if (runs.length === 0) return [];
+  const count = (value: number): string => Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–";
+  const goodput = runs.map((run) => model.scenario.groups.map((_, group) =>
+    meanOverTime(run.series.time, run.series.groups[group]!.goodput, from, to) || 0));
+  const total = goodput.map((means) => means.reduce((sum, mean) => sum + mean, 0));
+  const order = model.scenario.groups.map((_, group) => group)
+    .sort((x, y) => model.scenario.groups.length > MOST_GROUPS ? goodput[0]![y]! - goodput[0]![x]! : x - y)
+    .slice(0, MOST_GROUPS);
+  const groups = table("Group", ["Goodput", "Share", "Marks", "Losses"], runs, order.map((group) => ({
+    name: model.scenario.groups[group]!.name,
+    aside: model.scenario.groups[group]!.algorithm,
+    cells: runs.map(({ series }, index) => [
+      `${readable(goodput[index]![group]!, "bits/s", 4)}`,
+      total[index]! > 0 ? `${plain((100 * goodput[index]![group]!) / total[index]!, 3)} %` : "–",
+      count(growth(series.time, series.groups[group]!.marks, from, to)),
+      count(growth(series.time, series.groups[group]!.losses, from, to)),
+    ]),
+  })));
+  const ports = table("Port", ["Mean queue", "Marks", "Drops", "Load"], runs, selection.ports.map((port) => ({
+    name: model.scenario.ports[port]!.name,
+    aside: "",
+    cells: runs.map(({ series }) => {
+      const columns = series.ports[port]!;
+      const end = Math.min(to, series.last);
+      const mean = meanOverTime(series.time, columns.queue, from, to);
+      const load = (growth(series.time, columns.sent, from, to) * 8) / ((end - from) * model.scenario.ports[port]!.rate);
+      return [
+        Number.isNaN(mean) ? "–" : readable(mean, "bytes", 3),
+        count(growth(series.time, columns.marks, from, to)),
+        count(growth(series.time, columns.drops, from, to)),
+        Number.isFinite(load) ? `${plain(100 * load, 3)} %` : "–",
+      ];
+    }),
+  })));
+  const about = `From ${readable(from, "seconds", 4)} to ${readable(to, "seconds", 4)}, as the plots show.`;
+  return [element("p", { class: "aside" }, about), groups, ports];
+}
+
+interface TableRow {
+  name: string;
+  aside: string;
+  cells: string[][];
+}
+
+// With two runs each figure has a column for each.
+function table(first: string, figures: string[], runs: Run[], rows: TableRow[]): HTMLElement {
+  if (rows.length === 0) return element("div");
+  const two = runs.length > 1;
+  const head = element("tr", {}, element("th", { class: "name", scope: "col", rowspan: two ? 2 : 1 }, first),
+    ...figures.map((figure) => element("th", { scope: two ? "colgroup" : "col", colspan: runs.length }, figure)));
+  const second = two ? [element("tr", {}, ...figures.flatMap(() => runs.map((run) => element("th", { scope: "col" }, run.state.run))))] : [];
+  return element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `${first}s compared` }, element("table", {},
+    element("thead", {}, head, ...second),
+    element("tbody", {}, ...rows.map((row) => element("tr", {},
+      element("th", { class: "name", scope: "row" }, row.name, row.aside && row.aside !== row.name ? element("small", {}, ` ${row.aside}`) : ""),
+      ...figures.flatMap((_, figure) => row.cells.map((cells) => element("td", {}, cells[figure]!))))))));
+}

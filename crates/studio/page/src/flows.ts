@@ -1,0 +1,75 @@
+// The flows of the chosen run, the slowest first, and their completion times. Asked for once a second
+// while somebody looks.
+import * as client from "./client.ts";
+import { CompletionPlots } from "./completions.ts";
+import { byId, element, setText } from "./element.ts";
+import { reason } from "./message.ts";
+import type { Model } from "./model.ts";
+import type { Flow } from "./protocol.ts";
+import { readable } from "./quantity.ts";
+
+const LISTED = 50;
+const EVERY = 1000;
+
+const COLUMNS: [title: string, cell: (flow: Flow) => string][] = [
+  ["Flow", (flow) => flow.name],
+  ["From", (flow) => flow.source],
+  ["To", (flow) => flow.destination],
+  ["Start", (flow) => quantity(flow.started, "seconds")],
+  ["Delivered", (flow) => quantity(flow.delivered, "bytes")],
+  ["Goodput", (flow) => quantity(flow.goodput, "bits/s")],
+  ["Window", (flow) => quantity(flow.window, "bytes")],
+  ["RTT", (flow) => quantity(flow.rtt, "seconds")],
+  ["Marks", (flow) => flow.marks === null ? "–" : flow.marks.toLocaleString("en")],
+  ["Losses", (flow) => flow.losses === null ? "–" : flow.losses.toLocaleString("en")],
+];
+
+function quantity(value: number | null, unit: "seconds" | "bytes" | "bits/s"): string {
+  return value === null || value === undefined ? "–" : readable(value, unit, 4);
+}
+
+export function flows(model: Model): void {
+  const box = byId<HTMLDetailsElement>("flows");
+  const search = byId<HTMLInputElement>("flow-search");
+  const rows = element("tbody");
+  byId("flow-table").append(element("table", {},
+    element("thead", {}, element("tr", {}, ...COLUMNS.map(([title], index) =>
+      element("th", { scope: "col", class: index < 3 ? "name" : undefined }, title)))), rows));
+  const plots = new CompletionPlots(byId("completions"));
+  let visible = false;
+  let asking = false;
+  let seen = "";
+
+  const ask = async (): Promise<void> => {
+    const run = model.run;
+    if (!run || !box.open || !visible || asking || document.hidden) return;
+    // A run that stands still has no news.
+    const what = `${run.state.run} ${run.series.version} ${run.state.now} ${search.value}`;
+    if (what === seen) return;
+    asking = true;
+    try {
+      const [listed, completed] = await Promise.all([
+        client.flows(run.state.run, search.value, LISTED), client.completions(run.state.run),
+      ]);
+      seen = what;
+      rows.replaceChildren(...listed.flows.map((flow) => element("tr", {}, ...COLUMNS.map(([, cell], index) =>
+        index === 0 ? element("th", { scope: "row", class: "name" }, cell(flow))
+          : element("td", { class: index < 3 ? "name" : undefined }, cell(flow))))));
+      const some = listed.flows.length < listed.total ? `the ${listed.flows.length} slowest of ` : "";
+      setText(byId("flow-note"), `Run ${run.state.run}: ${some}${listed.total.toLocaleString("en")} flows, the slowest first.`);
+      plots.show(completed);
+    } catch (error) {
+      setText(byId("flow-note"), reason(error));
+    } finally {
+      asking = false;
+    }
+  };
+  new IntersectionObserver((entries) => { visible = entries.some((entry) => entry.isIntersecting); void ask(); }).observe(box);
+  box.addEventListener("toggle", () => void ask());
+  let typing = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = window.setTimeout(() => void ask(), 150);
+  });
+  setInterval(() => void ask(), EVERY);
+}

@@ -1,0 +1,71 @@
+// Starts the page: asks for the scenario, builds the views, and listens.
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { Board } from "./board.ts";
+import * as client from "./client.ts";
+import { compare } from "./compare.ts";
+import { controls } from "./controls.ts";
+import { byId, setText } from "./element.ts";
+import { flows } from "./flows.ts";
+import { knobs } from "./knobs.ts";
+import { log } from "./log.ts";
+import { reason, tellLasting } from "./message.ts";
+import { Model } from "./model.ts";
+import { addPlots } from "./plots.ts";
+import { ports } from "./ports.ts";
+import type { Scenario } from "./protocol.ts";
+import { runs } from "./runs.ts";
+import { Selection } from "./selection.ts";
+import { Drawing, key } from "./topology/draw.ts";
+import type { ZoomReport } from "./zoom-times.ts";
+
+declare global {
+  interface Window {
+    /** Times of the last zoom and pan steps, in milliseconds. */
+    weirZoomTimes(): ZoomReport;
+  }
+}
+
+const REFUSED = "The studio refused this page's token. Open the address that `weir studio` printed when it started.";
+const LOST = "The connection to the studio is lost. The page goes on by itself when it is back.";
+
+function start(scenario: Scenario): void {
+  document.title = `${scenario.title} – Weir Studio`;
+  setText(byId("title"), scenario.title);
+  setText(byId("source"), [scenario.name, `seed ${scenario.seed}`, scenario.source].filter((part) => part !== "").join(" · "));
+  const model = new Model(scenario);
+  const selection = new Selection(model);
+  const board = new Board(model);
+  controls(model, board);
+  new Drawing(byId("topology"), model, selection);
+  byId("network").append(key());
+  ports(model, selection);
+  addPlots(board, selection, byId("plots"));
+  compare(board, selection, byId("compare"));
+  runs(model);
+  knobs(model, byId("knobs"));
+  log(model);
+  flows(model);
+  const whole = byId<HTMLButtonElement>("zoom-out");
+  whole.addEventListener("click", () => board.zoom(null));
+  board.onRange(() => { whole.disabled = !board.isZoomed; });
+  window.weirZoomTimes = () => board.times.report();
+  client.listen({
+    begin: () => { tellLasting(null); model.begin(); },
+    state: (state) => model.setState(state),
+    reset: (run, from) => { model.runs.get(run)?.series.truncate(from); model.changed(); },
+    samples: (samples) => { model.runs.get(samples.run)?.series.append(samples); model.changed(); },
+    closed: (run) => model.close(run),
+    lost: (refused) => tellLasting(refused ? REFUSED : LOST),
+  });
+  // The knobs stand below the header, however many lines it takes.
+  const header = document.querySelector("header")!;
+  new ResizeObserver(() => document.documentElement.style.setProperty("--head", `${header.offsetHeight}px`)).observe(header);
+  document.body.classList.add("ready");
+}
+
+client.scenario().then(start, (error: unknown) => {
+  const refused = error instanceof client.Refused && (error.status === 401 || error.status === 403);
+  tellLasting(refused ? REFUSED : reason(error));
+  setText(byId("title"), "Weir Studio");
+});

@@ -1,0 +1,88 @@
+// What the page knows: the scenario, the runs and their samples, and who wants to hear of changes.
+import type { RunName, RunState, Scenario } from "./protocol.ts";
+import { RunSeries } from "./series.ts";
+
+export interface Run {
+  state: RunState;
+  series: RunSeries;
+}
+
+export class Model {
+  readonly runs = new Map<RunName, Run>();
+  /** The run whose knobs and log are shown. */
+  chosen: RunName = "a";
+  private listeners: (() => void)[] = [];
+  private unconfirmed = new Set<RunName>();
+  private waiting = false;
+  private lastTold = 0;
+
+  constructor(readonly scenario: Scenario) {}
+
+  /** Calls `listener` after changes, at most once in 50 ms. */
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  changed(): void {
+    if (this.waiting) return;
+    this.waiting = true;
+    const wait = Math.max(0, 50 - (performance.now() - this.lastTold));
+    setTimeout(() => requestAnimationFrame(() => {
+      this.waiting = false;
+      this.lastTold = performance.now();
+      for (const listener of this.listeners) listener();
+    }), wait);
+  }
+
+  /** Forgets all samples: the server is about to tell them anew, and which runs there are. */
+  begin(): void {
+    for (const run of this.runs.values()) run.series.truncate(-Infinity);
+    this.unconfirmed = new Set(this.runs.keys());
+    setTimeout(() => { for (const run of this.unconfirmed) this.close(run); }, 2000);
+    this.changed();
+  }
+
+  setState(state: RunState): void {
+    const run = this.runs.get(state.run);
+    this.unconfirmed.delete(state.run);
+    if (run) run.state = state;
+    else {
+      const { ports, groups } = this.scenario;
+      this.runs.set(state.run, { state, series: new RunSeries(ports.length, groups.length) });
+    }
+    this.changed();
+  }
+
+  close(run: RunName): void {
+    this.runs.delete(run);
+    this.unconfirmed.delete(run);
+    if (this.chosen === run) this.chosen = "a";
+    this.changed();
+  }
+
+  choose(run: RunName): void {
+    this.chosen = run;
+    this.changed();
+  }
+
+  get all(): Run[] {
+    return [...this.runs.values()].sort((x, y) => x.state.run.localeCompare(y.state.run));
+  }
+
+  get run(): Run | undefined {
+    return this.runs.get(this.chosen) ?? this.runs.get("a");
+  }
+
+  /** The latest virtual time of all runs. */
+  get now(): number {
+    return Math.max(0, ...this.all.map((run) => Math.max(run.state.now, run.series.last)));
+  }
+
+  /** What a knob stands at in a run. */
+  knobValue(run: RunState, id: string): number | undefined {
+    const value = run.knobs[id];
+    if (typeof value === "number") return value;
+    const knob = this.scenario.knobs.find((candidate) => candidate.id === id);
+    return knob && "value" in knob ? knob.value : undefined;
+  }
+}

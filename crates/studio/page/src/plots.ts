@@ -1,0 +1,42 @@
+// The studio's plots: queues, marks and drops of the chosen ports, goodput and windows of groups.
+import type { Board } from "./board.ts";
+import type { Run } from "./model.ts";
+import type { Level, Line, Moment, PlotSpec } from "./plot.ts";
+import type { Unit } from "./protocol.ts";
+import type { Selection } from "./selection.ts";
+import type { GroupColumns, PortColumns } from "./series.ts";
+import { levelSteps } from "./thresholds.ts";
+
+export function addPlots(board: Board, selection: Selection, host: HTMLElement): void {
+  const model = board.model;
+  const moments = (): Moment[] => model.all.flatMap((run) => run.state.log.map(({ at, text }) => ({ at, text })));
+  const label = (name: string, run: Run): string => model.runs.size > 1 ? `${name} (${run.state.run})` : name;
+
+  const portLines = (column: keyof PortColumns, counter: boolean) => (): Line[] =>
+    selection.ports.flatMap((port, index) => model.all.map((run): Line => ({
+      key: `${port} ${run.state.run}`,
+      label: label(model.scenario.ports[port]!.name, run),
+      index, run: run.state.run, time: run.series.time, values: run.series.ports[port]![column], counter,
+    })));
+  const groupLines = (column: keyof GroupColumns, counter: boolean) => (): Line[] =>
+    model.scenario.groups.flatMap((group, index) => model.all.map((run): Line => ({
+      key: `${group.name} ${run.state.run}`,
+      label: label(group.name, run),
+      index, run: run.state.run, time: run.series.time, values: run.series.groups[index]![column], counter,
+    })));
+  const levels = (): Level[] => selection.ports.flatMap((port) =>
+    model.scenario.ports[port]!.thresholds.flatMap((threshold) => model.all.map((run): Level => ({
+      label: threshold.label, run: run.state.run, steps: levelSteps(model, run.state, port, threshold),
+    }))));
+  const none = (): Level[] => [];
+
+  const spec = (id: string, title: string, unit: Unit, per: string, lines: () => Line[], of: () => Level[]): PlotSpec => ({
+    id, title, unit, per, lines, levels: of, moments,
+    empty: id === "goodput" || id === "window" ? "The scenario has no groups." : "No port is chosen.",
+  });
+  board.add(host, spec("queue", "Queue of ports", "bytes", "", portLines("queue", false), levels));
+  board.add(host, spec("goodput", "Goodput by group", "bits/s", "", groupLines("goodput", false), none));
+  board.add(host, spec("window", "Congestion window by group", "bytes", "", groupLines("window", false), none));
+  board.add(host, spec("marks", "Marks of ports", "count", "/s", portLines("marks", true), none));
+  board.add(host, spec("drops", "Drops of ports", "count", "/s", portLines("drops", true), none));
+}

@@ -1,0 +1,119 @@
+// The samples of one run, as columns that grow.
+import type { Samples } from "./protocol.ts";
+
+/** Numbers of a column, in a buffer that doubles when it is full. */
+export class Column {
+  private buffer = new Float64Array(1024);
+  length = 0;
+
+  push(values: ArrayLike<number | null>, start = 0): void {
+    const needed = this.length + values.length - start;
+    if (needed > this.buffer.length) {
+      const larger = new Float64Array(Math.max(needed, 2 * this.buffer.length));
+      larger.set(this.view());
+      this.buffer = larger;
+    }
+    for (let i = start; i < values.length; i++) this.buffer[this.length++] = values[i] ?? NaN;
+  }
+
+  view(): Float64Array {
+    return this.buffer.subarray(0, this.length);
+  }
+
+  at(index: number): number {
+    return index >= 0 && index < this.length ? this.buffer[index]! : NaN;
+  }
+
+  truncate(length: number): void {
+    this.length = Math.min(this.length, length);
+  }
+}
+
+/** The first index whose time is at least `time`. */
+export function firstAtLeast(times: Float64Array, time: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle]! < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+export const PORT_COLUMNS = ["queue", "sent", "marks", "drops"] as const;
+export const GROUP_COLUMNS = ["goodput", "window", "delivered", "marks", "losses", "retransmitted"] as const;
+export type PortColumns = Record<(typeof PORT_COLUMNS)[number], Column>;
+export type GroupColumns = Record<(typeof GROUP_COLUMNS)[number], Column>;
+
+function columns<Name extends string>(names: readonly Name[]): Record<Name, Column> {
+  return Object.fromEntries(names.map((name) => [name, new Column()])) as Record<Name, Column>;
+}
+
+/** All samples of a run. Every column is as long as `time`. */
+export class RunSeries {
+  readonly time = new Column();
+  readonly ports: PortColumns[];
+  readonly groups: GroupColumns[];
+  /** Grows with every change of the samples. */
+  version = 0;
+
+  constructor(ports: number, groups: number) {
+    this.ports = Array.from({ length: ports }, () => columns(PORT_COLUMNS));
+    this.groups = Array.from({ length: groups }, () => columns(GROUP_COLUMNS));
+  }
+
+  get last(): number {
+    return this.time.length === 0 ? 0 : this.time.at(this.time.length - 1);
+  }
+
+  /** Adds samples; those that are no later than the last one are known already. */
+  append(samples: Samples): void {
+    let start = 0;
+    if (this.time.length > 0) while (start < samples.time.length && samples.time[start]! <= this.last) start++;
+    if (start === samples.time.length) return;
+    const length = this.time.length + samples.time.length - start;
+    const add = (column: Column, values: ArrayLike<number | null> | undefined): void => {
+      column.push(values ?? [], start);
+      if (column.length < length) column.push(new Array<null>(length - column.length).fill(null));
+      column.truncate(length);
+    };
+    add(this.time, samples.time);
+    this.ports.forEach((port, i) => PORT_COLUMNS.forEach((name) => add(port[name], samples.ports[i]?.[name])));
+    this.groups.forEach((group, i) => GROUP_COLUMNS.forEach((name) => add(group[name], samples.groups[i]?.[name])));
+    this.version++;
+  }
+
+  /** Forgets the samples at `from` and later. */
+  truncate(from: number): void {
+    const length = firstAtLeast(this.time.view(), from);
+    this.time.truncate(length);
+    for (const set of [...this.ports, ...this.groups]) for (const column of Object.values(set)) column.truncate(length);
+    this.version++;
+  }
+}
+
+/** The mean over time of a column's samples in [from, to], each weighted by the time since the one before. */
+export function meanOverTime(time: Column, values: Column, from: number, to: number): number {
+  const times = time.view();
+  const numbers = values.view();
+  let sum = 0;
+  let weight = 0;
+  for (let i = Math.max(firstAtLeast(times, from), 1); i < times.length && times[i]! <= to; i++) {
+    const width = times[i]! - times[i - 1]!;
+    if (Number.isNaN(numbers[i]!)) continue;
+    sum += numbers[i]! * width;
+    weight += width;
+  }
+  return weight > 0 ? sum / weight : NaN;
+}
+
+/** How much a cumulated column grew in [from, to]. */
+export function growth(time: Column, values: Column, from: number, to: number): number {
+  const times = time.view();
+  const end = firstAtLeast(times, to + 1e-15) - 1;
+  if (end < 0) return 0;
+  const start = Math.max(firstAtLeast(times, from) - 1, -1);
+  // Before the first sample nothing is counted yet.
+  return values.at(end) - (start < 0 ? 0 : values.at(start));
+}
