@@ -5,7 +5,7 @@ import type { Link } from "../protocol.ts";
 import { plain, readable } from "../quantity.ts";
 import type { Selection } from "../selection.ts";
 import { firstAtLeast } from "../series.ts";
-import { levelSteps } from "../thresholds.ts";
+import { holdingAt, thresholdsOf } from "../thresholds.ts";
 import { layout, type Edge, type Layout, type Place } from "./layout.ts";
 
 const SWITCH = { width: 74, height: 30 };
@@ -141,8 +141,7 @@ export class Drawing {
     const last = run.series.time.length - 1;
     const queue = last >= 0 ? columns.queue.at(last) : 0;
     const load = loadOf(run, mark.port, mark.link.rate);
-    const thresholds = scenario.ports[mark.port]!.thresholds
-      .map((threshold) => levelSteps(this.model, run.state, mark.port, threshold).at(-1)!.value);
+    const thresholds = holdingAt(thresholdsOf(this.model, run.state, mark.port), run.series.last).map(({ bytes }) => bytes);
     const largest = (this.largest[mark.port] = Math.max(this.largest[mark.port] ?? 0, queue));
     const near = thresholds.filter((value) => value < 4 * largest || largest === 0);
     const top = Math.max(largest, ...near, 1500) * 1.15;
