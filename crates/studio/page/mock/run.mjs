@@ -12,7 +12,7 @@ export class Run {
   clear() {
     this.time = [];
     this.ports = this.scenario.ports.map(() => ({ queue: [], sent: [], marks: [], drops: [] }));
-    this.groups = this.scenario.groups.map(() => ({ goodput: [], window: [], delivered: [], marks: [], losses: [], retransmitted: [] }));
+    this.groups = this.scenario.groups.map(() => ({ goodput: [], window: [], delivered: [], marks: [], retransmitted: [], timeouts: [] }));
   }
 
   replayKnobs() {
@@ -55,8 +55,8 @@ export class Run {
       group.window.push(this.now < 0.01 ? null : Math.round(goodput * 1.2e-4));
       group.delivered.push(last(group.delivered) + (goodput / 8) * STEP);
       group.marks.push(last(group.marks) + (index % 2 === 0 ? Math.round(20 * Math.random()) : 0));
-      group.losses.push(last(group.losses) + (index % 2 === 1 && Math.random() < 0.1 ? 1 : 0));
-      group.retransmitted.push(1460 * last(group.losses));
+      group.retransmitted.push(last(group.retransmitted) + (index % 2 === 1 && Math.random() < 0.1 ? 1460 : 0));
+      group.timeouts.push(0);
     });
   }
 
@@ -115,17 +115,18 @@ export class Run {
   flows(search, limit) {
     const all = Array.from({ length: 10000 }, (_, index) => ({
       name: `${index % 2 === 0 ? "dctcp" : "cubic"}/${index}`, source: `host${index % 96}`, destination: `host${(index * 7) % 96}`,
-      started: index * 1e-4, delivered: 1e4 + index * 900, goodput: 1e5 + index * 1e4, window: 14600 + index, rtt: 1e-4 + (index % 50) * 1e-6, marks: index % 90, losses: index % 7,
+      started: index * 1e-4, delivered: 1e4 + index * 900, goodput: 1e5 + index * 1e4, window: 14600 + index, rtt: 1e-4 + (index % 50) * 1e-6, marks: index % 90, retransmitted: 1460 * (index % 7), timeouts: index % 3,
     })).filter((flow) => `${flow.name} ${flow.source} ${flow.destination}`.includes(search));
     return { total: all.length, flows: all.slice(0, limit) };
   }
 
   completions() {
-    const bins = ["<10KB", "10KB–100KB", "100KB–1MB", "≥1MB"];
-    return {
-      bins,
-      cdf: Array.from({ length: 200 }, (_, index) => [1e-4 * 10 ** (3 * (index / 199) ** 2), (index + 1) / 200]),
-      slowdown: bins.map((bin, index) => ({ bin, p50: 1.3 + 0.2 * index, p95: 4 + index, p99: 20 - 3 * index, count: 5000 - 1000 * index })),
-    };
+    const sizes = Object.fromEntries(["10KB", "100KB", "1MB", "above"].map((size, index) =>
+      [size, { completed: 5000 - 1000 * index, unfinished: 0, p50: 1.3 + 0.2 * index, p95: 4 + index, p99: 20 - 3 * index }]));
+    return this.scenario.groups.map(({ name }, index) => ({
+      group: name,
+      cdf: Array.from({ length: 200 }, (_, point) => [(1 + index) * 1e-4 * 10 ** (3 * (point / 199) ** 2), (point + 1) / 200]),
+      slowdown: index === 0 ? { completed: 14000, unfinished: 0, sizes } : null,
+    }));
   }
 }

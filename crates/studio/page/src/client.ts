@@ -1,5 +1,5 @@
 // Requests to the server that the page came from. Its cookie authorizes them.
-import type { Completions, Flows, RunName, RunState, Samples, Scenario } from "./protocol.ts";
+import type { Completions, Flows, RunName, RunState, Samples, Scenario, Thresholds } from "./protocol.ts";
 
 /** A request that the server refused, with its words. */
 export class Refused extends Error {
@@ -45,12 +45,13 @@ export const close = (run: RunName): Promise<void> => post("api/close", { run })
 export const save = async (run: RunName): Promise<string> => (await request(`api/save?run=${run}`)).text();
 export const flows = (run: RunName, search: string, limit: number): Promise<Flows> =>
   get(`api/flows?run=${run}&search=${encodeURIComponent(search)}&limit=${limit}`);
-export const completions = (run: RunName): Promise<Completions> => get(`api/completions?run=${run}`);
+export const completions = (run: RunName): Promise<Completions[]> => get(`api/completions?run=${run}`);
 
 export interface Listener {
   /** The stream begins (again): everything known is sent anew. */
   begin(): void;
   state(state: RunState): void;
+  thresholds(thresholds: Thresholds): void;
   reset(run: RunName, from: number): void;
   samples(samples: Samples): void;
   closed(run: RunName): void;
@@ -65,6 +66,7 @@ export function listen(listener: Listener): void {
     source.addEventListener(name, (event) => handle(JSON.parse((event as MessageEvent<string>).data) as Message));
   source.addEventListener("open", () => listener.begin());
   on<RunState>("state", (state) => listener.state(state));
+  on<Thresholds>("thresholds", (thresholds) => listener.thresholds(thresholds));
   on<{ run: RunName; from: number }>("reset", ({ run, from }) => listener.reset(run, from));
   on<Samples>("samples", (samples) => listener.samples(samples));
   on<{ run: RunName }>("closed", ({ run }) => listener.closed(run));

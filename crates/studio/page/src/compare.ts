@@ -39,14 +39,15 @@ function tables(board: Board, selection: Selection): HTMLElement[] {
   const order = model.scenario.groups.map((_, group) => group)
     .sort((x, y) => model.scenario.groups.length > MOST_GROUPS ? goodput[0]![y]! - goodput[0]![x]! : x - y)
     .slice(0, MOST_GROUPS);
-  const groups = table("Group", ["Goodput", "Share", "Marks", "Losses"], runs, order.map((group) => ({
+  const groups = table("Group", ["Goodput", "Share", "Marks", "Sent again", "Time-outs"], runs, order.map((group) => ({
     name: model.scenario.groups[group]!.name,
     aside: model.scenario.groups[group]!.algorithm,
     cells: runs.map(({ series }, index) => [
       `${readable(goodput[index]![group]!, "bits/s", 4)}`,
       total[index]! > 0 ? `${plain((100 * goodput[index]![group]!) / total[index]!, 3)} %` : "–",
       count(growth(series.time, series.groups[group]!.marks, from, to)),
-      count(growth(series.time, series.groups[group]!.losses, from, to)),
+      readable(growth(series.time, series.groups[group]!.retransmitted, from, to), "bytes", 3),
+      count(growth(series.time, series.groups[group]!.timeouts, from, to)),
     ]),
   })));
   const ports = table("Port", ["Mean queue", "Marks", "Drops", "Load"], runs, selection.ports.map((port) => ({

@@ -81,7 +81,8 @@ export function controls(model: Model, board: Board): void {
     play.classList.toggle("going", going);
     play.disabled = states.every((state) => state.status === "failed" || (state.status === "ended" && !going));
     const now = Math.max(...states.map((state) => state.now));
-    if (!dragging) {
+    // The way back to the present after a change is not shown as a way of the run.
+    if (!dragging && states.every((state) => state.status !== "replaying")) {
       time.value = String(now);
       time.setAttribute("aria-valuetext", readable(now, "seconds"));
       setText(byId("now"), timeText(now, duration));

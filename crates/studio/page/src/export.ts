@@ -9,7 +9,7 @@ import { ticks } from "./ticks.ts";
 export function exportButtons(plot: Plot): HTMLElement {
   const button = (format: string, save: () => void): HTMLElement =>
     element("button", { type: "button", class: "small", "aria-label": `Save ${plot.spec.title} as ${format}`, click: save }, format);
-  const name = (extension: string): string => `${plot.board.model.scenario.name}-${plot.spec.id}.${extension}`;
+  const name = (extension: string): string => `${plot.board.model.scenario.name.replace(/^.*\/|\.toml$/g, "")}-${plot.spec.id}.${extension}`;
   return element("div", { class: "exports" },
     button("PNG", () => savePng(plot, name("png"))),
     button("SVG", () => download(name("svg"), svg(plot), "image/svg+xml")),
@@ -98,9 +98,9 @@ export function svg(plot: Plot): string {
   timeLabels(times).forEach((label, index) =>
     parts.push(`<text x="${px(times[index]!)}" y="${MARGIN.top + AREA.height + 18}" text-anchor="middle" fill="${colour("quiet")}">${label}</text>`));
   for (const level of plot.spec.levels()) {
-    const value = level.steps.at(-1)?.value;
-    if (value === undefined || value > top) continue;
-    parts.push(`<path d="M${MARGIN.left} ${py(value)}h${AREA.width}" stroke="${colour("level")}" stroke-dasharray="6 4"/>`);
+    const [start, end] = [Math.max(level.from, from), Math.min(level.until, to)];
+    if (level.value > top || end <= start) continue;
+    parts.push(`<path d="M${px(start)} ${py(level.value)}H${px(end)}" stroke="${colour("level")}" stroke-dasharray="6 4"/>`);
   }
   lines.forEach((line, index) => parts.push(path(line, x, ys[index]!, px, py), legend(line, index)));
   return [...parts, "</svg>", ""].join("\n");

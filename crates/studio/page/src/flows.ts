@@ -20,8 +20,9 @@ const COLUMNS: [title: string, cell: (flow: Flow) => string][] = [
   ["Goodput", (flow) => quantity(flow.goodput, "bits/s")],
   ["Window", (flow) => quantity(flow.window, "bytes")],
   ["RTT", (flow) => quantity(flow.rtt, "seconds")],
-  ["Marks", (flow) => flow.marks === null ? "–" : flow.marks.toLocaleString("en")],
-  ["Losses", (flow) => flow.losses === null ? "–" : flow.losses.toLocaleString("en")],
+  ["Marks", (flow) => flow.marks.toLocaleString("en")],
+  ["Sent again", (flow) => quantity(flow.retransmitted, "bytes")],
+  ["Time-outs", (flow) => flow.timeouts.toLocaleString("en")],
 ];
 
 function quantity(value: number | null, unit: "seconds" | "bytes" | "bits/s"): string {
@@ -56,7 +57,7 @@ export function flows(model: Model): void {
         index === 0 ? element("th", { scope: "row", class: "name" }, cell(flow))
           : element("td", { class: index < 3 ? "name" : undefined }, cell(flow))))));
       const some = listed.flows.length < listed.total ? `the ${listed.flows.length} slowest of ` : "";
-      setText(byId("flow-note"), `Run ${run.state.run}: ${some}${listed.total.toLocaleString("en")} flows, the slowest first.`);
+      setText(byId("flow-note"), `Run ${run.state.run}: ${some}${listed.total.toLocaleString("en")} open flows, the slowest first.`);
       plots.show(completed);
     } catch (error) {
       setText(byId("flow-note"), reason(error));

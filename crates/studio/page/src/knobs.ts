@@ -27,7 +27,7 @@ export function knobs(model: Model, host: HTMLElement): void {
     const own = list.map((knob) => (isAction(knob) ? actionRow(model, knob) : valueRow(model, knob)));
     rows.push(...own);
     const box = element("details", { class: "section", open: index < OPEN_SECTIONS },
-      element("summary", {}, name), ...own.map((row) => row.node));
+      element("summary", {}, sentence(name)), ...own.map((row) => row.node));
     return { box, own };
   });
   if (model.scenario.knobs.length > SEARCHED) {
@@ -119,16 +119,11 @@ function actionRow(model: Model, knob: ActionKnob): Row {
   };
   const button = (action: string): HTMLButtonElement =>
     element("button", { type: "button", class: "small", "data-knob": knob.id, "aria-label": `${sentence(action)} ${knob.label}`, click: () => act(action) }, sentence(action));
-  const buttons = [knob.action, ...(knob.undo === undefined ? [] : [knob.undo])].map(button);
+  const actions = [knob.action, ...(knob.undo === undefined ? [] : [knob.undo])].map(button);
   return {
-    node: element("div", { class: "knob action" }, element("code", {}, knob.label), element("span", { class: "buttons" }, ...buttons), error),
+    node: element("div", { class: "knob action" }, element("code", {}, knob.label), element("span", { class: "buttons" }, ...actions), error),
     text: `${knob.section} ${knob.label} ${knob.action}`.toLowerCase(),
-    refresh() {
-      const stands = model.run?.state.knobs[knob.id];
-      if (typeof stands !== "string" || buttons.length < 2) return;
-      buttons[0]!.disabled = stands === knob.action;
-      buttons[1]!.disabled = stands !== knob.action;
-    },
+    refresh() {},
   };
 }
 

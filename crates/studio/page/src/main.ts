@@ -53,6 +53,7 @@ function start(scenario: Scenario): void {
   client.listen({
     begin: () => { tellLasting(null); model.begin(); },
     state: (state) => model.setState(state),
+    thresholds: ({ run, ports: known }) => { model.thresholds.set(run, known); model.changed(); },
     reset: (run, from) => { model.runs.get(run)?.series.truncate(from); model.changed(); },
     samples: (samples) => { model.runs.get(samples.run)?.series.append(samples); model.changed(); },
     closed: (run) => model.close(run),

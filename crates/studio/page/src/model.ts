@@ -1,5 +1,5 @@
 // What the page knows: the scenario, the runs and their samples, and who wants to hear of changes.
-import type { RunName, RunState, Scenario } from "./protocol.ts";
+import type { RunName, RunState, Scenario, Threshold } from "./protocol.ts";
 import { RunSeries } from "./series.ts";
 
 export interface Run {
@@ -9,6 +9,8 @@ export interface Run {
 
 export class Model {
   readonly runs = new Map<RunName, Run>();
+  /** The thresholds of each run's measured ports. */
+  readonly thresholds = new Map<RunName, Threshold[][]>();
   /** The run whose knobs and log are shown. */
   chosen: RunName = "a";
   private listeners: (() => void)[] = [];
@@ -80,8 +82,7 @@ export class Model {
 
   /** What a knob stands at in a run. */
   knobValue(run: RunState, id: string): number | undefined {
-    const value = run.knobs[id];
-    if (typeof value === "number") return value;
+    if (run.knobs[id] !== undefined) return run.knobs[id];
     const knob = this.scenario.knobs.find((candidate) => candidate.id === id);
     return knob && "value" in knob ? knob.value : undefined;
   }

@@ -21,11 +21,13 @@ export interface Line {
   counter: boolean;
 }
 
-/** A value that holds from each of its times on, drawn as a dashed line. */
+/** A value that holds for some time, drawn as a dashed line. */
 export interface Level {
   label: string;
   run: RunName;
-  steps: { at: number; value: number }[];
+  value: number;
+  from: number;
+  until: number;
 }
 
 /** A point in time at which something was changed. */
@@ -203,9 +205,9 @@ export class Plot {
   // The greatest value to show: room above the lines, and for the levels that are not far above them.
   private top(max: number | null): number {
     const highest = max ?? 0;
-    const { to } = this.board.range;
-    const levels = this.spec.levels().flatMap((level) => level.steps.filter((step) => step.at <= to).slice(-1).map((step) => step.value));
-    const near = levels.filter((value) => value <= 2.5 * highest || highest === 0);
+    const { from, to } = this.board.range;
+    const levels = this.spec.levels().filter((level) => level.from <= to && level.until > from);
+    const near = levels.map((level) => level.value).filter((value) => value <= 2.5 * highest || highest === 0);
     const top = Math.max(highest, ...near);
     return top > 0 ? top * 1.08 : 1;
   }
@@ -294,24 +296,22 @@ export class Plot {
     for (const level of this.spec.levels()) {
       ctx.strokeStyle = ctx.fillStyle = colour("level");
       ctx.setLineDash(level.run === "a" ? [6 * devicePixelRatio, 4 * devicePixelRatio] : [2 * devicePixelRatio, 3 * devicePixelRatio]);
-      level.steps.forEach((step, index) => {
-        const next = level.steps[index + 1];
-        const start = Math.max(chart.valToPos(step.at, "x", true), bbox.left);
-        const end = next ? chart.valToPos(next.at, "x", true) : bbox.left + bbox.width;
-        if (end <= bbox.left) return;
-        const y = chart.valToPos(step.value, "y", true);
-        line(ctx, start, y, end, y);
-        const text = `${level.label} ${this.formatted(step.value)}`;
-        if (next || labelled.has(text) || y < bbox.top) return;
-        labelled.add(text);
-        // A rim of the ground keeps the label readable above lines.
-        ctx.setLineDash([]);
-        ctx.lineWidth = 4 * devicePixelRatio;
-        ctx.strokeStyle = colour("ground");
-        ctx.strokeText(text, bbox.left + bbox.width - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
-        ctx.lineWidth = devicePixelRatio;
-        ctx.fillText(text, bbox.left + bbox.width - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
-      });
+      const start = Math.max(chart.valToPos(level.from, "x", true), bbox.left);
+      const right = bbox.left + bbox.width;
+      const end = level.until === Infinity ? right : chart.valToPos(level.until, "x", true);
+      const y = chart.valToPos(level.value, "y", true);
+      if (end <= bbox.left || start >= right || y < bbox.top) continue;
+      line(ctx, start, y, end, y);
+      const text = `${level.label} ${this.formatted(level.value)}`;
+      if (end < right || labelled.has(text)) continue;
+      labelled.add(text);
+      // A rim of the ground keeps the label readable above lines.
+      ctx.setLineDash([]);
+      ctx.lineWidth = 4 * devicePixelRatio;
+      ctx.strokeStyle = colour("ground");
+      ctx.strokeText(text, right - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+      ctx.lineWidth = devicePixelRatio;
+      ctx.fillText(text, right - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
     }
   }
 }

@@ -5,7 +5,7 @@ import type { Level, Line, Moment, PlotSpec } from "./plot.ts";
 import type { Unit } from "./protocol.ts";
 import type { Selection } from "./selection.ts";
 import type { GroupColumns, PortColumns } from "./series.ts";
-import { levelSteps } from "./thresholds.ts";
+import { thresholdsOf } from "./thresholds.ts";
 
 export function addPlots(board: Board, selection: Selection, host: HTMLElement): void {
   const model = board.model;
@@ -24,9 +24,9 @@ export function addPlots(board: Board, selection: Selection, host: HTMLElement):
       label: label(group.name, run),
       index, run: run.state.run, time: run.series.time, values: run.series.groups[index]![column], counter,
     })));
-  const levels = (): Level[] => selection.ports.flatMap((port) =>
-    model.scenario.ports[port]!.thresholds.flatMap((threshold) => model.all.map((run): Level => ({
-      label: threshold.label, run: run.state.run, steps: levelSteps(model, run.state, port, threshold),
+  const levels = (): Level[] => selection.ports.flatMap((port) => model.all.flatMap((run) =>
+    thresholdsOf(model, run.state, port).map(({ label: name, bytes, from, until }): Level => ({
+      label: name, run: run.state.run, value: bytes, from: from ?? 0, until: until ?? Infinity,
     }))));
   const none = (): Level[] => [];
 

@@ -20,11 +20,18 @@ export interface Link {
   measured: number | null;
 }
 
-/** A queue length at which the port acts; `knob` names the knob that turns it. */
+/** A queue length at which the port acts, from one time until another (or on). */
 export interface Threshold {
   label: string;
   bytes: number;
-  knob?: string | null;
+  from?: number;
+  until?: number | null;
+}
+
+/** The thresholds of a run's measured ports, as its changes have made them. */
+export interface Thresholds {
+  run: RunName;
+  ports: Threshold[][];
 }
 
 export interface Port {
@@ -77,7 +84,7 @@ export interface LogEntry {
   at: number;
   text: string;
   knob?: string;
-  value?: number;
+  value?: number | null;
 }
 
 export interface RunState {
@@ -87,7 +94,8 @@ export interface RunState {
   speed: number | null;
   log: LogEntry[];
   error: string | null;
-  knobs: Record<string, number | string>;
+  /** The values of the knobs that have been turned. */
+  knobs: Record<string, number>;
 }
 
 export interface PortSamples {
@@ -102,8 +110,8 @@ export interface GroupSamples {
   window: (number | null)[];
   delivered: number[];
   marks: number[];
-  losses: number[];
   retransmitted: number[];
+  timeouts: number[];
 }
 
 export interface Samples {
@@ -122,8 +130,9 @@ export interface Flow {
   goodput: number | null;
   window: number | null;
   rtt: number | null;
-  marks: number | null;
-  losses: number | null;
+  marks: number;
+  retransmitted: number;
+  timeouts: number;
 }
 
 export interface Flows {
@@ -131,10 +140,19 @@ export interface Flows {
   flows: Flow[];
 }
 
+/** Slowdowns of a class of sizes. What no transfer has is absent. */
+export interface SlowdownStatistics {
+  completed: number;
+  p50?: number;
+  p95?: number;
+  p99?: number;
+}
+
+/** The completed transfers of a group: points of the distribution function, and the slowdowns by size. */
 export interface Completions {
-  bins: string[];
+  group: string;
   cdf: [number, number][];
-  slowdown: { bin: string; p50: number; p95: number; p99: number; count: number }[];
+  slowdown: { sizes: Record<string, SlowdownStatistics> } | null;
 }
 
 export function isAction(knob: Knob): knob is ActionKnob {

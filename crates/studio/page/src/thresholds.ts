@@ -1,23 +1,13 @@
 // A port's thresholds as they were over time: knobs move them.
 import type { Model } from "./model.ts";
-import { isAction, type RunState, type Threshold } from "./protocol.ts";
+import type { RunState, Threshold } from "./protocol.ts";
 
-/** The values of a threshold and when each began to hold. */
-export function levelSteps(model: Model, state: RunState, port: number, threshold: Threshold): { at: number; value: number }[] {
-  const knob = thresholdKnob(model, port, threshold);
-  const steps = [{ at: 0, value: threshold.bytes }];
-  if (knob === null) return steps;
-  for (const entry of state.log) {
-    if (entry.knob === knob && typeof entry.value === "number") steps.push({ at: entry.at, value: entry.value });
-  }
-  return steps;
+/** The thresholds of a measured port in a run, each for as long as it held. */
+export function thresholdsOf(model: Model, state: RunState, port: number): Threshold[] {
+  return model.thresholds.get(state.run)?.[port] ?? model.scenario.ports[port]!.thresholds;
 }
 
-/** The knob that moves the threshold: the one that it names, or the port's only one with its value. */
-function thresholdKnob(model: Model, port: number, threshold: Threshold): string | null {
-  if (threshold.knob !== undefined) return threshold.knob;
-  const name = model.scenario.ports[port]!.name;
-  const alike = model.scenario.knobs.filter((knob) =>
-    !isAction(knob) && knob.unit === "bytes" && knob.value === threshold.bytes && knob.section.includes(name));
-  return alike.length === 1 ? alike[0]!.id : null;
+/** Those that hold at a time. */
+export function holdingAt(thresholds: Threshold[], time: number): Threshold[] {
+  return thresholds.filter(({ from, until }) => (from ?? 0) <= time && (until == null || time < until));
 }

@@ -5,12 +5,8 @@ import type { Link } from "../protocol.ts";
 import { plain, readable } from "../quantity.ts";
 import type { Selection } from "../selection.ts";
 import { firstAtLeast } from "../series.ts";
-import { levelSteps } from "../thresholds.ts";
-import { layout, type Edge, type Layout, type Place } from "./layout.ts";
-
-const SWITCH = { width: 74, height: 30 };
-const HOST = { width: 88, height: 26 };
-const BAR = { width: 9, height: 40 };
+import { holdingAt, thresholdsOf } from "../thresholds.ts";
+import { BAR, layout, type Edge, type Layout, type Place, type Point, type Slot } from "./layout.ts";
 
 interface PortMark {
   port: number;
@@ -56,61 +52,52 @@ export class Drawing {
   }
 
   private drawPlace(place: Place): SVGElement {
-    const crowded = this.current!.shape === "rows" && this.spacing(place) < HOST.width + 6;
-    const size = place.kind === "switch" ? SWITCH : HOST;
-    const width = crowded ? Math.max(this.spacing(place) - 6, 26) : size.width;
+    const { name, width, height } = place;
     const count = place.members.length;
-    const name = place.name;
-    const most = Math.floor((width - 10) / 6.6) - (count > 1 ? 4 : 0);
-    const short = name.length > most ? crowded ? shortName(name, most) : `${name.slice(0, Math.max(most - 1, 1))}…` : name;
+    const most = Math.floor((width - 12) / 6.7) - (count > 1 ? 4 : 0);
+    const short = name.length > most ? `${name.slice(0, Math.max(most - 1, 1))}…` : name;
+    const box = { x: -width / 2, y: -height / 2, width, height, rx: place.kind === "switch" ? 3 : height / 2 };
     return drawn("g", { class: `place ${place.kind}`, transform: `translate(${place.x} ${place.y})` },
       drawn("title", {}, count > 1 ? `${count} hosts: ${place.members[0]} … ${place.members[count - 1]}` : name),
-      count > 1 ? drawn("rect", { class: "behind", x: -width / 2 + 3, y: -size.height / 2 - 3, width, height: size.height, rx: 6 }) : "",
-      drawn("rect", { x: -width / 2, y: -size.height / 2, width, height: size.height, rx: place.kind === "switch" ? 3 : size.height / 2 }),
-      drawn("text", { y: 4, "text-anchor": "middle" }, count > 1 && !crowded ? `${short} ×${count}` : crowded && count > 1 ? `×${count}` : short));
-  }
-
-  private spacing(place: Place): number {
-    const row = this.current!.places.filter((other) => other.y === place.y).length;
-    return this.current!.width / row;
+      count > 1 ? drawn("rect", { ...box, class: "behind", x: box.x + 3, y: box.y - 3 }) : "",
+      drawn("rect", box),
+      drawn("text", { y: 4, "text-anchor": "middle" }, count > 1 ? `${short} ×${count}` : short));
   }
 
   private drawEdge(edge: Edge, lines: SVGGElement, bars: SVGGElement): void {
-    const { from, to } = edge;
-    const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-    const [dx, dy] = [(to.x - from.x) / length, (to.y - from.y) / length];
     const measured = edge.links.filter((link) => link.measured !== null);
-    // Each direction keeps to its right.
-    const offset = 3;
-    const at = (place: Place): [number, number] => [place.x - dy * offset, place.y + dx * offset];
-    const [x1, y1] = at(from);
-    const [x2, y2] = at(to);
-    const shape = { x1, y1, x2, y2 };
+    const end = tip(edge.end, this.isBar(edge));
     if (measured.length === 0) {
-      lines.append(drawn("line", { ...shape, class: "link" }));
+      lines.append(drawn("line", { ...beside(tip(edge.slots[0]!, false), end), class: "link" }));
       return;
     }
-    measured.slice(0, 4).forEach((link, index) => {
-      const line = drawn("line", { ...shape, class: "link measured" });
+    edge.slots.forEach((slot, index) => {
+      const link = measured[index]!;
+      const ends = beside(tip(slot, true), end);
+      const line = drawn("line", { ...ends, class: "link measured" });
       lines.append(line);
-      const dense = this.model.scenario.ports.length > 24;
-      const start = leave(from, dx, dy) + (this.current!.shape === "columns" ? 16 : 12) + index * (BAR.width + 5);
-      const note = this.current!.shape === "columns" && index === 0 ? linkNote(x1, y1, x2, y2) : null;
+      const note = this.current!.shape === "columns" && edge.slots.length === 1 ? linkNote(ends) : null;
       if (note) bars.append(note);
-      bars.append(this.drawPort(link, line, note, x1 + dx * start, y1 + dy * start, dense));
+      bars.append(this.drawPort(link, line, note, slot));
     });
   }
 
-  private drawPort(link: Link, line: SVGElement, note: SVGTextElement | null, x: number, y: number, dense: boolean): SVGElement {
+  // Whether the other end of a direction has a bar of its own.
+  private isBar(edge: Edge): boolean {
+    return this.current!.edges.some(({ from, to, links }) =>
+      from === edge.to && to === edge.from && links.some((link) => link.measured !== null));
+  }
+
+  private drawPort(link: Link, line: SVGElement, note: SVGTextElement | null, slot: Slot): SVGElement {
     const port = link.measured!;
-    const height = dense ? 22 : BAR.height;
-    const width = dense ? 6 : BAR.width;
+    const { length, breadth } = BAR;
     const title = drawn("title");
-    const fill = drawn("rect", { class: "queue", x: -width / 2, width, y: height / 2, height: 0 });
+    const fill = drawn("rect", { class: "queue", y: -breadth / 2, width: 0, height: breadth });
     const levels = drawn("g", { class: "thresholds" });
     const choose = (): void => this.selection.toggle(port);
+    const angle = (Math.atan2(slot.out.y, slot.out.x) * 180) / Math.PI;
     const group = drawn("g", {
-      class: "port", transform: `translate(${x} ${y})`, role: "button",
+      class: "port", transform: `translate(${slot.x} ${slot.y}) rotate(${angle})`, role: "button",
       // With many ports the list beside is the keyboard's way.
       tabindex: this.model.scenario.ports.length <= 16 ? 0 : -1,
       click: choose,
@@ -121,9 +108,9 @@ export class Drawing {
       },
     },
       title,
-      drawn("rect", { class: "target", x: -width / 2 - 5, y: -height / 2 - 5, width: width + 10, height: height + 10, rx: 3 }),
-      drawn("rect", { class: "track", x: -width / 2, y: -height / 2, width, height }),
-      fill, levels);
+      drawn("rect", { class: "track", y: -breadth / 2, width: length, height: breadth }),
+      fill, levels,
+      drawn("rect", { class: "target", x: -1, y: -breadth / 2 - 2, width: length + 3, height: breadth + 4, rx: 2 }));
     line.addEventListener("click", choose);
     this.marks.push({ port, link, line, group, fill, levels, title, note });
     return group;
@@ -141,19 +128,15 @@ export class Drawing {
     const last = run.series.time.length - 1;
     const queue = last >= 0 ? columns.queue.at(last) : 0;
     const load = loadOf(run, mark.port, mark.link.rate);
-    const thresholds = scenario.ports[mark.port]!.thresholds
-      .map((threshold) => levelSteps(this.model, run.state, mark.port, threshold).at(-1)!.value);
+    const thresholds = holdingAt(thresholdsOf(this.model, run.state, mark.port), run.series.last).map(({ bytes }) => bytes);
     const largest = (this.largest[mark.port] = Math.max(this.largest[mark.port] ?? 0, queue));
     const near = thresholds.filter((value) => value < 4 * largest || largest === 0);
     const top = Math.max(largest, ...near, 1500) * 1.15;
-    const height = Number(mark.group.querySelector(".track")!.getAttribute("height"));
-    const width = Number(mark.fill.getAttribute("width"));
-    const filled = Math.min(queue / top, 1) * height;
-    mark.fill.setAttribute("y", String(height / 2 - filled));
-    mark.fill.setAttribute("height", String(filled));
-    mark.levels.replaceChildren(...near.map((value) => drawn("line", {
-      x1: -width / 2 - 3, x2: width / 2 + 3, y1: height / 2 - (value / top) * height, y2: height / 2 - (value / top) * height,
-    })));
+    mark.fill.setAttribute("width", String(Math.min(queue / top, 1) * BAR.length));
+    mark.levels.replaceChildren(...near.map((value) => {
+      const x = (value / top) * BAR.length;
+      return drawn("line", { x1: x, x2: x, y1: -BAR.breadth / 2 - 2, y2: BAR.breadth / 2 + 2 });
+    }));
     mark.line.setAttribute("style", `stroke: ${loadColour(load)}`);
     const name = scenario.ports[mark.port]!.name;
     mark.group.setAttribute("aria-pressed", String(this.selection.has(mark.port)));
@@ -163,22 +146,24 @@ export class Drawing {
   }
 }
 
+type Ends = Record<"x1" | "y1" | "x2" | "y2", number>;
+
+// Where a line meets a slot: at the box, or at the outer end of its bar.
+function tip(slot: Slot, isBar: boolean): Point {
+  const length = isBar ? BAR.length : 0;
+  return { x: slot.x + slot.out.x * length, y: slot.y + slot.out.y * length };
+}
+
+// Each direction of a link keeps to its right.
+function beside(from: Point, to: Point): Ends {
+  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+  const [x, y] = [(-(to.y - from.y) / length) * 2, ((to.x - from.x) / length) * 2];
+  return { x1: from.x + x, y1: from.y + y, x2: to.x + x, y2: to.y + y };
+}
+
 // Words above the middle of a link.
-function linkNote(x1: number, y1: number, x2: number, y2: number): SVGTextElement {
-  return drawn("text", { class: "note", x: (x1 + x2) / 2 + 8, y: (y1 + y2) / 2 - 10, "text-anchor": "middle" });
-}
-
-// How far a line runs inside a place's box.
-function leave(place: Place, dx: number, dy: number): number {
-  const { width, height } = place.kind === "switch" ? SWITCH : HOST;
-  return Math.min(width / 2 / Math.max(Math.abs(dx), 1e-6), height / 2 / Math.max(Math.abs(dy), 1e-6));
-}
-
-// A name's beginning and number: "leaf12" as "l12".
-function shortName(name: string, most: number): string {
-  const number = /\d+(?:[-_.]\d+)*$/.exec(name)?.[0] ?? "";
-  const short = name[0]! + number;
-  return short.length <= Math.max(most, 3) ? short : number.slice(-Math.max(most, 2));
+function linkNote({ x1, y1, x2, y2 }: Ends): SVGTextElement {
+  return drawn("text", { class: "note", x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 9, "text-anchor": "middle" });
 }
 
 /** The share of its rate that a port sent over the last samples (the last fiftieth of the run, or eight samples). */

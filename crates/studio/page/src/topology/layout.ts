@@ -8,8 +8,21 @@ export interface Place {
   kind: "switch" | "host";
   /** The nodes that stand here. */
   members: string[];
+  /** The centre. */
   x: number;
   y: number;
+  width: number;
+  height: number;
+}
+
+export interface Point {
+  x: number;
+  y: number;
+}
+
+/** Where a link leaves a place's box: the point on its side, and the way out. */
+export interface Slot extends Point {
+  out: Point;
 }
 
 /** One direction between two places, with the links of all members. */
@@ -17,6 +30,10 @@ export interface Edge {
   from: Place;
   to: Place;
   links: Link[];
+  /** One for each measured link, up to `MOST_PORTS`, or one if none is measured. */
+  slots: Slot[];
+  /** The first slot of the way back. */
+  end: Slot;
 }
 
 export interface Layout {
@@ -26,6 +43,14 @@ export interface Layout {
   width: number;
   height: number;
 }
+
+/** The length and breadth of a port's bar; slots are `SLOT` apart. */
+export const BAR = { length: 30, breadth: 9 };
+const SLOT = 14;
+/** At most this many ports of one direction between two places are drawn. */
+const MOST_PORTS = 4;
+const SWITCH = { width: 74, height: 30 };
+const HOST = { width: 92, height: 26 };
 
 /** More like hosts of a switch than this become one node. */
 const MOST_HOSTS = 3;
@@ -43,7 +68,8 @@ export function layout(nodes: Node[], links: Link[], width: number): Layout {
     neighbours.get(edge.to)!.add(edge.from);
   }
   const chain = switchChain(places, neighbours, edges);
-  const size = chain ? columns(places, neighbours, edges, chain, width) : rows(places, neighbours, width);
+  const size = chain ? columns(places, neighbours, edges, chain, width) : rows(places, neighbours, edges, width);
+  giveSlots(places, edges, chain === null);
   return { shape: chain ? "columns" : "rows", places, edges, ...size };
 }
 
@@ -58,7 +84,7 @@ function collapse(nodes: Node[], links: Link[]): Place[] {
   const bySwitch = new Map<string, Map<string, string[]>>();
   const places: Place[] = [];
   const place = (name: string, kind: Place["kind"], members: string[]): void =>
-    void places.push({ name, kind, members, x: 0, y: 0 });
+    void places.push({ name, kind, members, x: 0, y: 0, ...(kind === "switch" ? SWITCH : HOST) });
   for (const { name, kind } of nodes) {
     const neighbour = [...around.get(name)!];
     if (kind === "switch" || neighbour.length !== 1 || kinds.get(neighbour[0]!) !== "switch") {
@@ -84,6 +110,8 @@ function collapse(nodes: Node[], links: Link[]): Place[] {
   return places;
 }
 
+const NOWHERE: Slot = { x: 0, y: 0, out: { x: 0, y: 0 } };
+
 function joinLinks(places: Place[], links: Link[]): Edge[] {
   const home = new Map(places.flatMap((place) => place.members.map((name) => [name, place] as const)));
   const edges = new Map<string, Edge>();
@@ -92,7 +120,7 @@ function joinLinks(places: Place[], links: Link[]): Edge[] {
     const to = home.get(link.to);
     if (!from || !to || from === to) continue;
     const key = `${places.indexOf(from)} ${places.indexOf(to)}`;
-    const edge = edges.get(key) ?? { from, to, links: [] };
+    const edge = edges.get(key) ?? { from, to, links: [], slots: [], end: NOWHERE };
     edge.links.push(link);
     edges.set(key, edge);
   }
@@ -146,14 +174,16 @@ function columns(
   });
   const tallest = Math.max(left.length, right.length, 1);
   const below = Math.max(0, ...[...middle.values()].map((list) => list.length));
-  const bandHeight = Math.max(tallest * COLUMN_GAP, 130);
+  // A switch with many ports is tall.
+  const slots = Math.max(...chain.map((place) => edges.filter(({ from }) => from === place).reduce((sum, edge) => sum + slotCount(edge), 0)), 0);
+  const bandHeight = Math.max(tallest * COLUMN_GAP, slots * SLOT + 30, 120);
   const margin = 66;
-  const spread = (list: Place[], x: number): void => list.forEach((place, index) => {
+  const stack = (list: Place[], x: number): void => list.forEach((place, index) => {
     place.x = x;
     place.y = bandHeight * ((index + 0.5) / list.length);
   });
-  spread(left, margin);
-  spread(right, width - margin);
+  stack(left, margin);
+  stack(right, width - margin);
   const step = (width - 2 * margin) / (chain.length + 1);
   chain.forEach((place, index) => {
     place.x = margin + step * (index + 1);
@@ -166,20 +196,21 @@ function columns(
   return { width, height: bandHeight + below * COLUMN_GAP };
 }
 
-const ROW_GAP = 112;
-const LEAST_GAP = 34;
+const ROW_GAP = 150;
 
-function rows(places: Place[], neighbours: Map<Place, Set<Place>>, width: number): { width: number; height: number } {
+function rows(
+  places: Place[], neighbours: Map<Place, Set<Place>>, edges: Edge[], width: number,
+): { width: number; height: number } {
   const tiers = distances(places, neighbours);
+  for (const place of places) if (place.kind === "switch") place.width = Math.max(place.width, widthForSlots(place, tiers, edges));
   const count = Math.max(...tiers.values(), 0) + 1;
   const byTier: Place[][] = Array.from({ length: count }, () => []);
   for (const place of [...places].sort((a, b) => natural.compare(a.name, b.name))) byTier[tiers.get(place)!]!.push(place);
-  const widest = Math.max(...byTier.map((tier) => tier.length));
-  const total = Math.max(width, widest * LEAST_GAP);
-  const height = count * ROW_GAP - 36;
+  const total = Math.max(width, ...byTier.map((tier) => tier.length * (Math.max(...tier.map((place) => place.width)) + 8)));
+  const height = (count - 1) * ROW_GAP + 52;
   const put = (tier: Place[], row: number): void => tier.forEach((place, index) => {
     place.x = total * ((index + 0.5) / tier.length);
-    place.y = height - 30 - row * ROW_GAP;
+    place.y = height - 24 - row * ROW_GAP;
   });
   byTier.forEach(put);
   // Switches stand in the order of their names; hosts follow their switches.
@@ -192,6 +223,65 @@ function rows(places: Place[], neighbours: Map<Place, Set<Place>>, width: number
   hosts.sort((a, b) => order.get(a)! - order.get(b)! || natural.compare(a.name, b.name));
   put(hosts, 0);
   return { width: total, height };
+}
+
+// A switch is as wide as its slots upwards, or downwards.
+function widthForSlots(place: Place, tiers: Map<Place, number>, edges: Edge[]): number {
+  const own = edges.filter((edge) => edge.from === place);
+  const slots = (up: boolean): number => own.filter((edge) => tiers.get(edge.to)! > tiers.get(place)! === up)
+    .reduce((sum, edge) => sum + slotCount(edge), 0);
+  return Math.max(slots(true), slots(false)) * SLOT + 8;
+}
+
+function slotCount(edge: Edge): number {
+  return Math.min(Math.max(edge.links.filter((link) => link.measured !== null).length, 1), MOST_PORTS);
+}
+
+// Spreads the slots of each place over its sides, in the order in which the other ends stand.
+function giveSlots(places: Place[], edges: Edge[], inRows: boolean): void {
+  for (const place of places) {
+    const sides = new Map<string, Edge[]>();
+    for (const edge of edges.filter(({ from }) => from === place)) {
+      const side = sideTowards(place, edge.to, inRows);
+      sides.set(side, [...(sides.get(side) ?? []), edge]);
+    }
+    for (const [side, own] of sides) spread(place, side, own);
+  }
+  for (const edge of edges) {
+    const back = edges.find((other) => other.from === edge.to && other.to === edge.from);
+    edge.end = back?.slots[0] ?? { x: edge.to.x, y: edge.to.y, out: { x: 0, y: 0 } };
+  }
+}
+
+const OUT: Record<string, Point> = {
+  left: { x: -1, y: 0 }, right: { x: 1, y: 0 }, top: { x: 0, y: -1 }, bottom: { x: 0, y: 1 },
+};
+
+function sideTowards(place: Place, other: Place, inRows: boolean): string {
+  const [dx, dy] = [other.x - place.x, other.y - place.y];
+  const upright = inRows ? Math.abs(dy) > 1 : Math.abs(dx) < 1;
+  return upright ? (dy < 0 ? "top" : "bottom") : dx < 0 ? "left" : "right";
+}
+
+function spread(place: Place, side: string, own: Edge[]): void {
+  const upright = side === "top" || side === "bottom";
+  own.sort((a, b) => upright ? a.to.x - b.to.x : a.to.y - b.to.y);
+  const count = own.reduce((sum, edge) => sum + slotCount(edge), 0);
+  if (!upright && place.kind === "switch") place.height = Math.max(place.height, count * SLOT + 6);
+  const out = OUT[side]!;
+  const room = (upright ? place.width : place.height) - 8;
+  const step = Math.min(SLOT, room / Math.max(count, 1));
+  let index = 0;
+  for (const edge of own) {
+    edge.slots = Array.from({ length: slotCount(edge) }, () => {
+      const along = (index++ - (count - 1) / 2) * step;
+      return {
+        x: place.x + (upright ? along : (out.x * place.width) / 2),
+        y: place.y + (upright ? (out.y * place.height) / 2 : along),
+        out,
+      };
+    });
+  }
 }
 
 // Hosts are at distance 0. Without hosts, the first switch is.
