@@ -14,7 +14,8 @@ pub(super) struct Control {
     is_client: bool,
     has_settings: bool,
     max_push_id: Option<u64>,
-    go_away: Option<u64>,
+    /// The identifier of the last GOAWAY, and whether it is new since it was taken.
+    go_away: Option<(u64, bool)>,
 }
 
 impl Control {
@@ -65,7 +66,11 @@ impl Control {
                     .ok_or(Violation::Payload(frame_type))
             }
             GOAWAY => {
-                self.go_away = Some(identifier(frame_type, payload)?);
+                let least = identifier(frame_type, payload)?;
+                let earlier = self.go_away.replace((least, true));
+                if earlier.is_some_and(|(earlier, _)| least > earlier) {
+                    return Err(Violation::GoAway);
+                }
                 Ok(())
             }
             MAX_PUSH_ID => {
@@ -83,7 +88,8 @@ impl Control {
 
     /// Returns the identifier of a GOAWAY frame since the last call.
     pub(super) fn take_go_away(&mut self) -> Option<u64> {
-        self.go_away.take()
+        let (identifier, is_new) = self.go_away.as_mut()?;
+        std::mem::take(is_new).then_some(*identifier)
     }
 }
 

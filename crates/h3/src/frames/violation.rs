@@ -23,6 +23,8 @@ pub(crate) enum Violation {
     MissingSettings,
     #[error("a push that was not allowed")]
     Push,
+    #[error("a GOAWAY that names more than the last one")]
+    GoAway,
     #[error("a wrong field section: {0}")]
     FieldSection(&'static str),
     #[error("a malformed message: {0}")]
@@ -52,7 +54,7 @@ impl Violation {
             Self::Truncated | Self::Payload(_) => Code::H3_FRAME_ERROR,
             Self::Unexpected(_) => Code::H3_FRAME_UNEXPECTED,
             Self::MissingSettings => Code::H3_MISSING_SETTINGS,
-            Self::Push => Code::H3_ID_ERROR,
+            Self::Push | Self::GoAway => Code::H3_ID_ERROR,
             Self::FieldSection(_) => Code::QPACK_DECOMPRESSION_FAILED,
             Self::Malformed(_) => Code::H3_MESSAGE_ERROR,
             Self::StreamType(_) => Code::H3_STREAM_CREATION_ERROR,

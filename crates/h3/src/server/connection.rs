@@ -1,10 +1,13 @@
 //! One connection: accepts requests, and refuses them once the server shuts down.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use bytes::Bytes;
 use h3::frame::FrameStream;
 use h3::stream::BufRecvStream;
+use tokio::sync::Notify;
 use weir_net::Connection;
 
 use super::stats::Counters;
@@ -19,6 +22,8 @@ pub(super) type Http = Arc<Mutex<h3::server::Connection<Quic, Bytes>>>;
 
 /// The IDs of streams that carry requests are this far apart.
 const STEP: u64 = 4;
+/// After so many requests `h3` may forget those that have ended.
+const FORGETTING: u64 = 256;
 
 /// Which requests are served.
 #[derive(Debug, Default)]
@@ -75,14 +80,25 @@ pub(super) async fn serve(
         Err(error) => return Error::of_connection(error, connection),
     };
     let served = Arc::new(Mutex::new(Served::default()));
-    let control = control::run(http.clone(), connection.clone(), served.clone(), leaving);
+    let ended = Arc::new(Notify::new());
+    let control = control::run(
+        http.clone(),
+        connection.clone(),
+        served.clone(),
+        ended.clone(),
+        leaving,
+    );
     let control = tokio::spawn(control);
     let error = loop {
         let (mut send, mut recv) = match connection.accept_bi().await {
             Ok(stream) => stream,
             Err(error) => break error,
         };
-        if !lock(&served).accept(send.id().as_u64()) {
+        let id = send.id().as_u64();
+        if id % (FORGETTING * STEP) == 0 {
+            ended.notify_one();
+        }
+        if !lock(&served).accept(id) {
             Counters::add(&shared.counters.refused);
             recv.stop(ErrorCode::REQUEST_REJECTED.0);
             let _ = send.reset(ErrorCode::REQUEST_REJECTED.0);
@@ -93,14 +109,18 @@ pub(super) async fn serve(
         exchange.set_awaited(true);
         let stream = FrameStream::new(BufRecvStream::new(stream));
         let resolver = lock(&http).create_resolver(stream);
-        let call = request::Arriving {
+        let mut call = request::Arriving {
             shared: shared.clone(),
             connection: connection.clone(),
             resolver,
             exchange,
             notice,
         };
-        tokio::spawn(call.run(service.clone()));
+        // Most headers have arrived in full by now.
+        match poll_fn(|cx| Poll::Ready(call.poll_header(cx))).await {
+            Poll::Ready(header) => request::spawn(call.answer(header, service.clone())),
+            Poll::Pending => request::spawn(call.receive(service.clone())),
+        }
     };
     control.abort();
     error.into()

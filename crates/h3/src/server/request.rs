@@ -1,11 +1,16 @@
 //! A request: from its header to its response.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use h3::server::RequestResolver;
+use h3::error::StreamError;
+use h3::frame::FrameStreamError;
+use h3::proto::frame::{Frame, PayloadLen};
+use h3::server::{RequestResolver, RequestStream};
 use http::{Method, Request};
 use tokio::time::timeout;
 use weir_net::{Connection, StopNotice};
@@ -37,12 +42,41 @@ struct Ready {
     notice: StopNotice,
 }
 
+/// The first frame of a request: its header, if the client keeps the rules.
+type Header = Result<Option<Frame<PayloadLen>>, FrameStreamError>;
+
+/// A request, and the stream that carries its body and its response.
+type Resolved = (Request<()>, RequestStream<BidiStream, Bytes>);
+
+/// Runs a request's future in a task. What a task runs is moved several times; the pointer to it is small.
+pub(super) fn spawn(answering: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(Box::pin(answering));
+}
+
 impl Arriving {
-    /// Receives the header, and has the service answer.
-    pub(super) async fn run(self, service: impl HttpService) {
-        let counters = &self.shared.counters;
+    /// Receives the header.
+    pub(super) fn poll_header(&mut self, cx: &mut Context<'_>) -> Poll<Header> {
+        self.resolver.frame_stream.poll_next(cx)
+    }
+
+    /// Waits for the header, and has the service answer.
+    pub(super) async fn receive(mut self, service: impl HttpService) {
         let limit = self.shared.settings.header_timeout;
-        let resolved = timeout(limit.into(), self.resolver.resolve_request()).await;
+        let header = poll_fn(|cx| self.poll_header(cx));
+        let Ok(header) = timeout(limit.into(), header).await else {
+            Counters::add(&self.shared.counters.malformed);
+            return;
+        };
+        // A service may keep its thread for long, so it begins in a task that has woken no other one
+        // before: what a task wakes last, such as the endpoint's driver, waits for its thread.
+        spawn(self.answer(header, service));
+    }
+
+    /// Has the service answer the request whose header has arrived.
+    pub(super) async fn answer(self, header: Header, service: impl HttpService) {
+        let limit = self.shared.settings.header_timeout;
+        let resolved = timeout(limit.into(), resolve(self.resolver, header)).await;
+        let counters = &self.shared.counters;
         let (request, mut stream) = match resolved {
             Ok(Ok(resolved)) => resolved,
             Ok(Err(error)) => {
@@ -64,10 +98,16 @@ impl Arriving {
             return;
         }
         let ready = Ready::new(self.shared, self.connection, request, stream, self.notice);
-        // A service may keep its thread for long, so it begins in a task that has woken no other one
-        // before: what a task wakes last, such as the endpoint's driver, waits for its thread.
-        tokio::spawn(ready.answer(service));
+        ready.answer(service).await;
     }
+}
+
+/// Decodes a header. One that is too large is answered, which may wait.
+async fn resolve(
+    resolver: RequestResolver<Quic, Bytes>,
+    header: Header,
+) -> Result<Resolved, StreamError> {
+    resolver.accept_with_frame(header)?.resolve().await
 }
 
 /// Whether the request is a CONNECT with more than an authority (RFC 9114, section 4.4).
