@@ -5,6 +5,7 @@ mod activity;
 mod config;
 mod flow;
 mod follow;
+mod link;
 mod queue;
 mod repeat;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use weir_wire::tcp::{Flags, Segment};
 use crate::message::{SwitchReport, WindowOrder};
 pub use config::{AgentConfig, AgentCounters};
 use flow::TrackedConnection;
+use link::LinkMonitor;
 use queue::{DroppedPacket, QueueMonitor};
 
 /// The agent in a switch: an [`Element`] of its path.
@@ -35,6 +37,7 @@ pub struct Agent<P> {
     config: AgentConfig,
     connections: Connections<TrackedConnection<P>>,
     queues: QueueMonitor,
+    links: LinkMonitor,
     reports: VecDeque<SwitchReport>,
     orders: VecDeque<WindowOrder>,
     /// When the first of the orders arrived.
@@ -72,6 +75,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             connections: Connections::new(config.connections, seed),
             config,
             queues: QueueMonitor::default(),
+            links: LinkMonitor::default(),
             reports: VecDeque::new(),
             orders: VecDeque::new(),
             ordered_at: None,

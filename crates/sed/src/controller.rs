@@ -1,6 +1,7 @@
 //! The controller: receives reports of flows and queues from switches, and orders each flow's window.
 
 mod config;
+mod pipe;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,8 @@ use crate::message::{PortId, SwitchReport, WindowOrder};
 use crate::table::{AllocationInput, Entry, PortFlowTable};
 pub(crate) use config::INITIAL_WINDOW;
 pub use config::{ControllerConfig, RttReading};
-use progress::{ActiveFlow, MeasuredPipe};
+use pipe::MeasuredPipe;
+use progress::ActiveFlow;
 pub use view::Slack;
 
 /// Counts of a controller, since the start.
@@ -402,7 +404,7 @@ impl Controller {
         let was_governed = port.state.governed;
         let survey = &mut self.survey;
         let stopped = port.table.survey(now, survey);
-        let settings = port.current_settings(now, self.config.threshold, self.config.packet);
+        let settings = port.current_settings(now, &self.config);
         // This many flows will fill the queue: a plan does not wait for that.
         let many = (settings.total / INITIAL_WINDOW) as usize;
         let governed = port.state.congested

@@ -26,6 +26,7 @@ mod allocation;
 mod controller;
 mod demand;
 mod message;
+mod recent_max;
 pub mod schedule;
 mod sender;
 mod table;

@@ -111,6 +111,8 @@ pub struct QueueState {
     pub port: u32,
     /// The length of the queue, in bytes.
     pub backlog: u64,
+    /// How long the port's link had nothing to send since the last report of this queue.
+    pub idle: Duration,
     /// The bytes in flight of all flows that leave by the port, those in the queue included.
     pub in_flight: u64,
     /// Whether a flow waits for its ordered window.
@@ -163,7 +165,7 @@ impl SwitchReport {
             Self::Opened { .. } | Self::Accepted { .. } | Self::Closed { .. } => HEADER + 60,
             Self::Active { .. } => HEADER + 60,
             Self::Progress { flows, queues } => {
-                HEADER + (FLOW + 13) * flows.len() as u64 + 21 * queues.len() as u64
+                HEADER + (FLOW + 13) * flows.len() as u64 + 29 * queues.len() as u64
             }
             Self::Congested { .. } | Self::Recovered { .. } => HEADER + 4,
             Self::Counters { acknowledged } => HEADER + (FLOW + 8) * acknowledged.len() as u64,

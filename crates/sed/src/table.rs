@@ -9,6 +9,7 @@ use weir_wire::FlowKey;
 use crate::allocation::FlowDemand;
 use crate::controller::INITIAL_WINDOW;
 use crate::demand::Demand;
+use crate::recent_max::RecentMax;
 use crate::schedule::Job;
 
 /// A row of the table.
@@ -26,6 +27,8 @@ pub struct Entry {
     pub segment: u32,
     /// Its bytes in flight; `None` if they are not reported.
     pub in_flight: Option<u32>,
+    /// The most of the latest reports: hosts that wait for a processor take up ACKs and send data by turns.
+    recent: RecentMax<u32>,
     /// The most bytes in flight since it last waited, and when they were that.
     peak: u32,
     peak_at: Time,
@@ -44,6 +47,9 @@ pub struct Entry {
 const GROWTH: u32 = 8;
 const GROWS_FOR: Duration = Duration::from_millis(50);
 
+/// Reports count for one to two times as long.
+const RECENT: Duration = Duration::from_millis(10);
+
 /// The default of a full segment: RFC 894's 1500 bytes without headers.
 const USUAL_SEGMENT: u32 = 1460;
 
@@ -56,6 +62,7 @@ impl Entry {
             acknowledged: 0,
             segment: USUAL_SEGMENT,
             in_flight: None,
+            recent: RecentMax::default(),
             peak: 0,
             peak_at: now,
             is_growing: true,
@@ -90,6 +97,7 @@ impl Entry {
     /// Notes its bytes in flight.
     pub(crate) fn note_in_flight(&mut self, now: Time, bytes: u32) {
         self.in_flight = Some(bytes);
+        self.recent.update(now, RECENT, bytes);
         // One that has waited with one segment begins again.
         if bytes > self.peak.saturating_add(self.peak / GROWTH) || self.window == Some(1) {
             (self.peak, self.peak_at) = (bytes, now);
@@ -104,8 +112,8 @@ impl Entry {
         let segments = match self.in_flight {
             _ if self.is_idle => 0,
             None => most,
-            Some(bytes) => {
-                let segments = bytes.div_ceil(self.segment.max(1));
+            Some(_) => {
+                let segments = self.recent.get().div_ceil(self.segment.max(1));
                 segments.saturating_mul(2).saturating_add(INITIAL_WINDOW)
             }
         };

@@ -63,6 +63,7 @@ pub(crate) fn report(report: v1::Report) -> Result<SwitchReport, DecodeError> {
             let queues = progress.queues.into_iter().map(|queue| QueueState {
                 port: queue.port,
                 backlog: queue.backlog_bytes,
+                idle: Duration::from_nanos(queue.idle_nanoseconds),
                 in_flight: queue.in_flight_bytes,
                 is_window_limited: queue.window_limited,
             });
@@ -136,6 +137,7 @@ pub(crate) fn to_report(report: &SwitchReport) -> v1::Report {
             let queues = queues.iter().map(|queue| v1::QueueState {
                 port: queue.port,
                 backlog_bytes: queue.backlog,
+                idle_nanoseconds: queue.idle.as_nanos(),
                 in_flight_bytes: queue.in_flight,
                 window_limited: queue.is_window_limited,
             });

@@ -83,7 +83,7 @@ fn any_report() -> impl Strategy<Value = SwitchReport> {
             }),
         (
             prop::collection::vec((any_flow(), any::<(u64, u32, bool)>()), 0..5),
-            prop::collection::vec(any::<(u32, u64, u64, bool)>(), 0..3),
+            prop::collection::vec(any::<(u32, u64, u64, u64, bool)>(), 0..3),
         )
             .prop_map(|(flows, queues)| SwitchReport::Progress {
                 flows: flows.into_iter().map(progress).collect(),
@@ -103,10 +103,13 @@ fn progress(
     }
 }
 
-fn queue((port, backlog, in_flight, is_window_limited): (u32, u64, u64, bool)) -> QueueState {
+fn queue(
+    (port, backlog, idle, in_flight, is_window_limited): (u32, u64, u64, u64, bool),
+) -> QueueState {
     QueueState {
         port,
         backlog,
+        idle: Duration::from_nanos(idle),
         in_flight,
         is_window_limited,
     }

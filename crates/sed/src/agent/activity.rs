@@ -117,13 +117,15 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                 flows.extend(half.progress(now, flow, is_idle));
             }
         }
+        self.links.retain(|port| ports.contains_key(port));
         let queues: Vec<_> = ports
             .into_iter()
             .filter_map(|(port, load)| {
-                let backlog = out.egress_port(port)?.queue().backlog().size.bytes();
+                let egress_port = out.egress_port(port)?;
                 Some(QueueState {
                     port: port.index() as u32,
-                    backlog,
+                    backlog: egress_port.queue().backlog().size.bytes(),
+                    idle: self.links.take_idle(now, port, egress_port),
                     in_flight: load.in_flight,
                     is_window_limited: load.is_window_limited,
                 })

@@ -569,3 +569,42 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_idle_time_of_a_link_is_reported_while_something_is_in_flight() {
+    let config = AgentConfig {
+        never_stops: true,
+        ..AgentConfig::paper()
+    };
+    let mut world = World::new(config, 7);
+    world.connect(1);
+    // Windows are in force.
+    world.allow(1, 3);
+    world.pass(Duration::from_millis(1));
+    let idle = |world: &mut World, span| {
+        world.reports();
+        world.pass(span);
+        let reports = world.reports();
+        let queues = reports.iter().filter_map(|report| match report {
+            SwitchReport::Progress { queues, .. } => Some(queues.iter().map(|queue| queue.idle)),
+            _ => None,
+        });
+        queues.flatten().collect::<Vec<_>>()
+    };
+    let interval = Duration::from_millis(1);
+    world.data(1, 0);
+    // There is no earlier report that this one could count from.
+    assert_eq!(idle(&mut world, interval), [Duration::ZERO]);
+    assert_eq!(idle(&mut world, interval), [interval]);
+    for number in 1..3 {
+        world.data(1, number * MSS);
+    }
+    // Two packets of 1500 bytes at 1 Gbit/s.
+    let sending = Duration::from_micros(24);
+    assert_eq!(idle(&mut world, interval), [interval - sending]);
+    world.acknowledge(1, 3 * MSS);
+    // Nothing is in flight, which is no lack of windows, and is not counted later.
+    assert_eq!(idle(&mut world, interval * 5), []);
+    world.data(1, 3 * MSS);
+    assert_eq!(idle(&mut world, interval), [Duration::ZERO]);
+}

@@ -4,7 +4,7 @@
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 
-use super::{Controller, Port};
+use super::{Controller, ControllerConfig, Port};
 use crate::allocation::{AllocationSettings, Method};
 use crate::demand::Demand;
 use crate::message::{FlowProgress, PortId, QueueState};
@@ -25,39 +25,19 @@ const UNREPORTED: Duration = Duration::from_secs(1);
 /// How long a flow without deadline keeps the part that cannot be divided.
 const ROUND: Duration = Duration::from_millis(10);
 
-/// The weight of a new sample of the bytes on the way.
-const GAIN: f64 = 0.125;
-
-/// The bytes on the way outside of the queue, in packets: C · RTT, by measurement.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MeasuredPipe(Option<f64>);
-
-impl MeasuredPipe {
-    /// Takes a switch's report. `step` is how fast the value grows, in packets per report, while a flow
-    /// waits for its window although the queue is empty.
-    fn update(&mut self, queue: &QueueState, packet: ByteSize, step: f64) {
-        let packets = |bytes: u64| bytes as f64 / packet.bytes().max(1) as f64;
-        let sample = packets(queue.in_flight.saturating_sub(queue.backlog));
-        let queued = packets(queue.backlog);
-        let old = self.0.unwrap_or(sample);
-        self.0 = match (queued >= 1.0, queue.is_window_limited) {
-            // The link is busy: all that is not in the queue is on the way.
-            (true, _) => Some(old + GAIN * (sample - old)),
-            (false, true) => Some(old + step),
-            // The flows do not fill the link.
-            (false, false) => self.0,
-        };
-    }
-}
-
 impl Port {
     /// Returns the settings of a computation: for [`Method::EarliestDeadline`] with the measured Twin.
     pub(super) fn current_settings(
         &self,
         now: Time,
-        threshold: ByteSize,
-        packet: ByteSize,
+        config: &ControllerConfig,
     ) -> AllocationSettings {
+        let ControllerConfig {
+            threshold,
+            recovery,
+            packet,
+            ..
+        } = *config;
         let settings = self.settings;
         if settings.method != Method::EarliestDeadline {
             return settings;
@@ -67,10 +47,8 @@ impl Port {
             Some(buffer) => packets(buffer / 2).max(settings.total),
             None => settings.total.saturating_mul(4),
         };
-        let total = match self.pipe.0 {
-            Some(pipe) => packets(threshold).saturating_add(pipe as u32).max(1),
-            None => settings.total,
-        };
+        let measured = self.pipe.total(packets(threshold), packets(recovery));
+        let total = measured.unwrap_or(settings.total).max(1);
         AllocationSettings {
             total: total.min(most),
             most,
@@ -123,12 +101,11 @@ impl Controller {
                 self.close(switch, &reported.flow);
             }
         }
-        let (packet, threshold) = (self.config.packet, self.config.threshold);
-        let step = threshold.bytes() as f64 / packet.bytes().max(1) as f64 * GAIN;
+        let packet = self.config.packet;
         for queue in queues {
             let port = queue.port;
             if let Some(port) = self.ports.get_mut(&PortId { switch, port }) {
-                port.pipe.update(queue, packet, step);
+                port.pipe.update(now, queue, packet, port.settings.rate);
             }
         }
         self.refresh(now, switch);

@@ -465,6 +465,7 @@ fn hostile_report() -> impl Strategy<Value = SwitchReport> {
                 queues: vec![crate::QueueState {
                     port,
                     backlog: one,
+                    idle: Duration::from_nanos(third),
                     in_flight: other,
                     is_window_limited: third % 2 == 0,
                 }],
