@@ -181,7 +181,7 @@ impl Run {
                 progress: &progress,
                 stop: &stop,
             };
-            let finished = context.execute(experiment, output, None);
+            let finished = context.execute(experiment, output, Exports::default());
             let finished = finished.inspect_err(|_| stop.fail())?;
             Ok(Some(finished.summary))
         };
