@@ -13,6 +13,8 @@ const FILES: [&str; 4] = [
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=../../proto");
     let files = protox::compile(FILES, ["../../proto"])?;
-    tonic_prost_build::configure().compile_fds(files)?;
+    tonic_prost_build::configure()
+        .codec_path("crate::codec::MessageCodec")
+        .compile_fds(files)?;
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! A controller of policies with thousands of hosts on loopback, which a few processes play: how long a version takes to
-//! come to them, what memory the controller has, and what is left when it or half of the hosts are killed during a push.
+//! A controller of policies with thousands of hosts, which a few processes play: how long a version takes to come to
+//! them, what memory the controller has, and what is left when it or half of the hosts are killed during a push.
 //!
-//! `make bench-controller` runs it; HOSTS and PROCESSES are environment variables.
+//! As root the hosts are in a network namespace, and the link between drops everything during a push; otherwise they are
+//! on loopback. `make bench-controller` runs it; HOSTS and PROCESSES are environment variables.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
 use std::io::{BufRead as _, BufReader};
@@ -32,9 +33,9 @@ fn main() {
     setrlimit(Resource::Nofile, limit).unwrap();
     match arguments.as_slice() {
         [_, "controller", directory, port] => controller(Path::new(directory), port),
-        [_, "hosts", directory, port, from, count] => {
+        [_, "hosts", directory, address, from, count] => {
             let (from, count) = (from.parse().unwrap(), count.parse().unwrap());
-            hosts(Path::new(directory), port, from, count);
+            hosts(Path::new(directory), address, from, count);
         }
         _ => measure(),
     }
@@ -44,7 +45,7 @@ fn main() {
 fn controller(directory: &Path, port: &str) {
     let runtime = Runtime::new().unwrap();
     let options = ControllerOptions {
-        listen: format!("127.0.0.1:{port}").parse().unwrap(),
+        listen: format!("0.0.0.0:{port}").parse().unwrap(),
         credentials: Credentials::from_directory(directory, "controller").unwrap(),
         state: EpochFile::claim(&directory.join("state")).unwrap(),
         config: ControllerConfig::paper(),
@@ -60,7 +61,7 @@ fn controller(directory: &Path, port: &str) {
 }
 
 /// Plays hosts, which put each version in force at once, until it is killed.
-fn hosts(directory: &Path, port: &str, from: usize, count: usize) {
+fn hosts(directory: &Path, address: &str, from: usize, count: usize) {
     let credentials = Credentials::from_directory(directory, "hosts").unwrap();
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
@@ -70,7 +71,7 @@ fn hosts(directory: &Path, port: &str, from: usize, count: usize) {
     runtime.block_on(async {
         for number in from..from + count {
             let mut channel = HostChannel::start(HostOptions {
-                controllers: vec![format!("127.0.0.1:{port}")],
+                controllers: vec![address.to_owned()],
                 credentials: credentials.clone(),
                 name: format!("host{number}"),
                 labels: Labels::parse(["role=web"]).unwrap(),
@@ -102,6 +103,52 @@ impl Drop for Killed {
     }
 }
 
+/// A namespace for the hosts, and the link to it.
+struct Network(String);
+
+impl Network {
+    /// The controller's end, and its address.
+    const LINK: &str = "weir-fleet";
+    const CONTROLLER: &str = "10.213.0.1";
+
+    /// Creates it; `None` where this is not possible.
+    fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let network = Self(format!("weir-fleet-{}", std::process::id()));
+        let (name, link) = (&network.0, Self::LINK);
+        let commands = [
+            format!("netns add {name}"),
+            format!("link add {link} type veth peer name eth0 netns {name}"),
+            format!("address add {}/24 dev {link}", Self::CONTROLLER),
+            format!("link set {link} up"),
+            format!("-n {name} address add 10.213.0.2/24 dev eth0"),
+            format!("-n {name} link set eth0 up"),
+        ];
+        commands.iter().all(|words| ip(words)).then_some(network)
+    }
+
+    /// Has the link drop everything, or nothing any more.
+    fn set_up(&self, is_up: bool) {
+        let state = if is_up { "up" } else { "down" };
+        assert!(ip(&format!("-n {} link set eth0 {state}", self.0)));
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // The link goes with the namespace.
+        ip(&format!("netns delete {}", self.0));
+    }
+}
+
+/// Runs `ip`; returns whether it succeeds.
+fn ip(words: &str) -> bool {
+    let status = Command::new("ip").args(words.split(' ')).status();
+    status.is_ok_and(|status| status.success())
+}
+
 struct World {
     directory: tempfile::TempDir,
     port: String,
@@ -111,6 +158,8 @@ struct World {
     client: FleetClient,
     runtime: Runtime,
     pushed: u64,
+    /// Last, so that it is dropped after the processes in it.
+    network: Option<Network>,
 }
 
 fn number(name: &str, usual: usize) -> usize {
@@ -140,6 +189,7 @@ impl World {
             client: FleetClient::new(Vec::new(), credentials.clone()),
             runtime: Runtime::new().unwrap(),
             pushed: 0,
+            network: Network::new(),
         };
         world.start_controller();
         let address = format!("127.0.0.1:{}", world.port);
@@ -147,15 +197,28 @@ impl World {
         world
     }
 
-    fn own(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+    fn own(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.arg(arguments[0]).arg(self.directory.path());
         command.args(&arguments[1..]);
         command
     }
 
+    /// Returns the command and the controller's address of processes that play hosts.
+    fn host_command(&self) -> (Command, String) {
+        let own = std::env::current_exe().unwrap();
+        match &self.network {
+            Some(Network(name)) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", name]).arg(own);
+                (command, format!("{}:{}", Network::CONTROLLER, self.port))
+            }
+            None => (Command::new(own), format!("127.0.0.1:{}", self.port)),
+        }
+    }
+
     fn start_controller(&mut self) {
-        let mut command = self.own(&["controller", &self.port]);
+        let own = Command::new(std::env::current_exe().unwrap());
+        let mut command = self.own(own, &["controller", &self.port]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -171,7 +234,10 @@ impl World {
         for part in 0..processes {
             if self.hosts[part].is_none() {
                 let (from, count) = ((part * each).to_string(), each.to_string());
-                let child = self.own(&["hosts", &self.port, &from, &count]).spawn();
+                let (command, address) = self.host_command();
+                let child = self
+                    .own(command, &["hosts", &address, &from, &count])
+                    .spawn();
                 self.hosts[part] = Some(Killed(child.unwrap()));
             }
         }
@@ -274,6 +340,39 @@ impl World {
     }
 }
 
+/// How long the link drops everything: until both ends have noticed that the other one is silent.
+const DROPPED: Duration = Duration::from_secs(25);
+
+/// Has the link between drop everything during a push.
+fn measure_drop(world: &mut World) {
+    if world.network.is_none() {
+        println!("the link between is not cut: it takes root");
+        return;
+    }
+    let before = world.pushed;
+    world.network.as_ref().unwrap().set_up(false);
+    let version = world.push();
+    std::thread::sleep(DROPPED);
+    let (with, attached) = world.with(version);
+    println!(
+        "the link drops everything for {DROPPED:?} during a push: {with} have it, {attached} are attached"
+    );
+    assert_eq!(
+        (with, version),
+        (0, before + 1),
+        "a version goes through a cut link"
+    );
+    world.network.as_ref().unwrap().set_up(true);
+    let begin = Instant::now();
+    world.wait_for(version, world.count);
+    println!(
+        "all have it {:.1} s after the link is back; log: {:?} (hosts that took it, any twice)",
+        begin.elapsed().as_secs_f64(),
+        world.log(version)
+    );
+    world.settle(version);
+}
+
 fn measure() {
     let mut world = World::new();
     let begin = Instant::now();
@@ -313,6 +412,7 @@ fn measure() {
         "log: {:?} (hosts that took it, any twice)",
         world.log(version)
     );
+    measure_drop(&mut world);
     let version = world.push();
     let half = world.hosts.len() / 2;
     for hosts in world.hosts.iter_mut().take(half) {

@@ -38,6 +38,7 @@
 mod agent;
 pub mod certificates;
 mod client;
+mod codec;
 mod connect;
 mod controller;
 mod controller_stream;

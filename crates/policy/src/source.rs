@@ -1,6 +1,7 @@
 //! The source of an endpoint's policy.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{Policy, PolicyFlow, TconControl};
 
@@ -9,6 +10,12 @@ pub trait PolicySource: fmt::Debug + Send + Sync {
     /// Returns how a flow is controlled from now on; `None` leaves it as it is. Called once per new
     /// path.
     fn control(&self, flow: &PolicyFlow<'_>) -> Option<TconControl>;
+}
+
+impl<S: PolicySource + ?Sized> PolicySource for Arc<S> {
+    fn control(&self, flow: &PolicyFlow<'_>) -> Option<TconControl> {
+        (**self).control(flow)
+    }
 }
 
 impl PolicySource for Policy {

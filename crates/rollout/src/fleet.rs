@@ -88,7 +88,7 @@ pub struct Fleet {
     pub(crate) watch: GuardWatch,
     /// When all connected hosts of the stage had the version.
     pub(crate) settled: Option<Time>,
-    /// Hosts have time until then to come back.
+    /// The hosts of a stage that was under way have time until then to come back.
     pub(crate) quiet_until: Time,
     pub(crate) empty: Arc<Version>,
 }
@@ -108,7 +108,7 @@ pub(crate) struct Host {
     pub(crate) snapshot: Option<(Time, Snapshot)>,
 }
 
-/// The time in which hosts come back after a controller has started.
+/// The time in which hosts come back after a controller has started in the middle of a stage.
 const RETURN: Duration = Duration::from_secs(10);
 /// So many reports a second are asked for at most.
 const REPORTS_PER_SECOND: u64 = 2000;
@@ -148,8 +148,10 @@ impl Fleet {
             hosts,
             last_entry,
         } = stored;
+        let mut quiet_until = Time::ZERO;
         if let Some(rollout) = &mut state.rollout {
             rollout.began = now;
+            quiet_until = now.checked_add(RETURN).unwrap_or(now);
         }
         let versions: BTreeMap<_, _> = { versions.into_iter() }
             .map(|version| (version.number, Arc::new(version)))
@@ -164,7 +166,7 @@ impl Fleet {
             state,
             versions,
             entries: last_entry,
-            quiet_until: now.checked_add(RETURN).unwrap_or(now),
+            quiet_until,
             ..Self::new("")
         };
         for record in hosts {

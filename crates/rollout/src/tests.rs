@@ -444,6 +444,18 @@ fn a_restarted_controller_waits_for_the_hosts_before_it_goes_on() {
     assert_eq!(world.with(1), 40);
 }
 
+#[test]
+fn a_controller_that_starts_with_nothing_under_way_waits_for_nobody() {
+    let mut world = World::new(4);
+    world.push("one", "all", &[]).unwrap();
+    world.run(2);
+    world.restart();
+    world.connect_all();
+    world.push("two", "all", &[]).unwrap();
+    world.run(2);
+    assert_eq!(world.fleet.status(world.now).state.stable, 2);
+}
+
 /// What may happen.
 #[derive(Clone, Debug)]
 enum Operation {

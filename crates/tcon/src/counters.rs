@@ -67,8 +67,14 @@ pub struct FlowReport {
     pub rule: u32,
     /// The algorithm.
     pub congestion: &'static str,
+    /// The time since it came under control.
+    pub age: Duration,
+    /// The largest payload of a segment.
+    pub segment_size: ByteSize,
     /// The smoothed round-trip time between here and the receiver; zero before it is known.
     pub rtt: Duration,
+    /// The shortest round-trip time between here and the receiver, once one is known.
+    pub rtt_min: Option<Duration>,
     /// The controller's window.
     pub window: ByteSize,
     /// The largest window that the sender is shown.

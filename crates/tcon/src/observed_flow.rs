@@ -131,6 +131,16 @@ impl ObservedFlow {
         self.flow_controller.rtt.smoothed()
     }
 
+    /// Returns the shortest RTT to the receiver, once one is known.
+    pub fn rtt_min(&self) -> Option<Duration> {
+        self.flow_controller.rtt.shortest()
+    }
+
+    /// Returns the largest payload of a segment.
+    pub fn segment_size(&self) -> ByteSize {
+        ByteSize::from_bytes(self.flow_controller.segment_size)
+    }
+
     /// Returns the controller's window.
     pub fn window(&self) -> ByteSize {
         self.flow_controller.window()

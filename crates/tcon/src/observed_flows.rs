@@ -126,6 +126,7 @@ struct Flow<T> {
     observed: ObservedFlow,
     meter: RateMeter,
     counters: EnforcementCounters,
+    opened_at: Time,
     reported_at: Time,
     /// When the data plane was last asked about its silence.
     asked_at: Time,
@@ -229,6 +230,7 @@ impl<T> ObservedFlows<T> {
             observed: ObservedFlow::new(&control.congestion, beginning, seed),
             meter: RateMeter::new(now),
             counters: EnforcementCounters::default(),
+            opened_at: now,
             reported_at: now,
             asked_at: now,
             is_busy: true,
@@ -374,6 +376,17 @@ impl<T> ObservedFlows<T> {
         self.classes.all()
     }
 
+    /// Returns the current state of a flow, if it is controlled.
+    pub fn report(
+        &self,
+        now: Time,
+        number: u32,
+        is_paced: impl FnOnce(&T) -> bool,
+    ) -> Option<FlowReport> {
+        let flow = self.flows.get(&number)?;
+        Some(flow.report(now, is_paced(&flow.handle)))
+    }
+
     /// Returns the current state of each flow, with its handle.
     pub fn reports(
         &self,
@@ -392,7 +405,10 @@ impl<T> Flow<T> {
             egress: None,
             rule: self.rule,
             congestion: self.observed.congestion(),
+            age: now.since(self.opened_at),
+            segment_size: self.observed.segment_size(),
             rtt: self.observed.rtt(),
+            rtt_min: self.observed.rtt_min(),
             window: self.observed.window(),
             enforced: self.observed.cap(is_paced).limit.allowed,
             pacing_rate: self.observed.pacing_rate(),

@@ -50,6 +50,11 @@ impl RttEstimator {
         self.smoothed = Some(weighed(smoothed, rtt, 8));
     }
 
+    /// Returns the shortest sample.
+    pub(crate) fn shortest(&self) -> Option<Duration> {
+        (self.min != Duration::MAX).then_some(self.min)
+    }
+
     /// Backs off after an RTO (RFC 6298, section 5.5).
     pub(crate) fn back_off(&mut self) {
         self.doublings = self.doublings.saturating_add(1);

@@ -41,6 +41,7 @@ pub(crate) struct Stream<P> {
     pub(crate) class: ClassIndex,
     pub(crate) counters: EnforcementCounters,
     pub(crate) meter: RateMeter,
+    pub(crate) began: Time,
     /// The highest rate of its policy.
     pub(crate) max_rate: Option<Rate>,
     pub(crate) flow_controller: FlowController,
@@ -116,6 +117,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             class,
             counters: EnforcementCounters::default(),
             meter: RateMeter::new(start.now),
+            began: start.now,
             max_rate: policy.congestion.max_rate(),
             flow_controller,
             flight: Flight::new(first),

@@ -60,6 +60,8 @@ impl Stop {
     const NO: u8 = 0;
     /// Some of the work has failed, so the rest is useless.
     const FAILED: u8 = 1;
+    /// The work that could be stopped is done: the next signal ends the program.
+    const DONE: u8 = 2;
 
     /// From now on the first SIGINT or SIGTERM sets the flag, and the second ends the program.
     ///
@@ -70,21 +72,36 @@ impl Stop {
         let stop = Self::default();
         let told = stop.clone();
         watch(move || {
-            told.set_reason(signals.next());
-            std::process::exit(signals.next().into());
+            let first = signals.next();
+            let code = match told.set_reason(first) {
+                Self::DONE => first,
+                _ => signals.next(),
+            };
+            std::process::exit(code.into());
         })?;
         Ok(stop)
     }
 
     /// Returns whether to stop.
     pub(crate) fn should_stop(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != Self::NO
+        !matches!(self.0.load(Ordering::Relaxed), Self::NO | Self::DONE)
+    }
+
+    /// Notes that the work that could be stopped is done: from now on each signal ends the program.
+    ///
+    /// # Errors
+    /// The exit code of a signal that has come before.
+    pub(crate) fn done(&self) -> Result<(), u8> {
+        match self.set_reason(Self::DONE) {
+            Self::NO | Self::FAILED | Self::DONE => Ok(()),
+            code => Err(code),
+        }
     }
 
     /// Returns the exit code if a signal set the flag.
     pub(crate) fn signal_exit_code(&self) -> Option<u8> {
         match self.0.load(Ordering::Relaxed) {
-            Self::NO | Self::FAILED => None,
+            Self::NO | Self::FAILED | Self::DONE => None,
             code => Some(code),
         }
     }
@@ -94,9 +111,10 @@ impl Stop {
         self.set_reason(Self::FAILED);
     }
 
-    /// Sets the reason; the first one wins.
-    fn set_reason(&self, reason: u8) {
-        let _ = (self.0).compare_exchange(Self::NO, reason, Ordering::Relaxed, Ordering::Relaxed);
+    /// Sets the reason, and returns the one before; the first one wins.
+    fn set_reason(&self, reason: u8) -> u8 {
+        let set = (self.0).compare_exchange(Self::NO, reason, Ordering::Relaxed, Ordering::Relaxed);
+        set.unwrap_or_else(|first| first)
     }
 }
 

@@ -14,8 +14,8 @@ use tracing_subscriber::registry::LookupSpan;
 /// Logs warnings and the commands' own events, and more if the user requests it.
 pub(crate) fn start(verbose: u8) {
     let filter = match verbose {
-        // The targets of this crate's modules begin so, and no library's.
-        0 => "warn,weir::=info",
+        // The targets of this crate's modules begin with `weir::`. The controller tells of versions and hosts itself.
+        0 => "warn,weir::=info,weir_control=info",
         1 => "info",
         2 => "debug",
         _ => "trace",

@@ -22,6 +22,7 @@ use weir_scenario::load_policy;
 
 use crate::failure::Failure;
 
+pub(crate) use controllers::named;
 pub(crate) use host::HostArguments;
 pub(crate) use plane::Plane;
 

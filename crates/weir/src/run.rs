@@ -1,5 +1,6 @@
 //! `weir run`
 
+mod assigned;
 mod context;
 mod exports;
 mod live;
@@ -21,7 +22,9 @@ use weir_units::Duration;
 use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::output;
+use crate::policy::HostArguments;
 use crate::scenarios::{self, ScenarioArguments};
+use assigned::AssignedVersion;
 use context::Context;
 use exports::Exports;
 use progress::Progress;
@@ -41,6 +44,7 @@ Examples:
   weir run fat-tree.toml --threads 8                         one large network on eight cores
   weir run fabric.toml --policy policy.toml                  groups under the rules of a policy: docs/rollout.md
   weir run --live my.toml --out live                         the same network with real endpoints
+  weir run --live fabric.toml --controller ctl1 --name lab1  under the version that a controller has for lab1
 
 The file's own values are the run; its variants run beside it on all cores, and are reported by their
 names. The same scenario with the same seed gives the same result, whatever else the machine does;
@@ -52,6 +56,9 @@ Ctrl-C ends the simulation and writes what there is; a second one ends the progr
 pub(crate) struct Run {
     #[command(flatten)]
     chosen: ScenarioArguments,
+
+    #[command(flatten)]
+    host: HostArguments,
 
     /// Seed of the random number generator, instead of the scenario's
     #[arg(long, value_name = "N")]
@@ -113,8 +120,23 @@ impl Run {
         pool.map_err(Failure::of)?.install(run)
     }
 
+    /// Takes the version of a controller, if the policy comes from one.
+    fn assigned(&self) -> Result<Option<AssignedVersion>, Failure> {
+        if !self.host.is_used() {
+            return Ok(None);
+        }
+        if !self.live {
+            let problem = "it is for --live: `weir policy push --simulate` simulates a version";
+            return Err(Failure::option("controller", problem));
+        }
+        let loaded = self.chosen.load(&self.chosen.settings(None));
+        let loaded = loaded.map_err(|error| self.chosen.failure(&error))?;
+        AssignedVersion::take(&self.host, &loaded).map(Some)
+    }
+
     fn once(&self) -> Result<(), Failure> {
-        let (experiment, groups) = self.experiment(self.seed)?;
+        let assigned = self.assigned()?;
+        let (experiment, groups) = self.experiment(self.seed, assigned.as_ref())?;
         print_policy(&groups);
         // Report an unwritable file before the simulation starts.
         let output = self.out.as_deref().map(create).transpose()?;
@@ -155,13 +177,18 @@ impl Run {
         if let Some(directory) = &self.out {
             seeds.check(directory)?;
         }
+        let assigned = self.assigned()?;
         let mut planned = Vec::new();
+        let mut columns = Vec::new();
         for seed in seeds.iter() {
             let directory = (self.out.as_deref()).map(|all| seeds::directory(all, seed));
             let output = directory.as_deref().map(create).transpose()?;
-            let (experiment, groups) = self.experiment(Some(seed))?;
+            let (experiment, groups) = self.experiment(Some(seed), assigned.as_ref())?;
             if planned.is_empty() {
                 print_policy(&groups);
+                let variants = experiment.variants.iter().map(|(_, run)| run);
+                let runs = [&experiment.own].into_iter().chain(variants);
+                columns = runs.map(|run| run.columns.clone()).collect();
             }
             planned.push((seed, experiment, output));
         }
@@ -196,10 +223,12 @@ impl Run {
         let summaries = summaries?;
         let all = summaries.len();
         let summaries: Vec<Summary> = summaries.into_iter().flatten().collect();
-        let repetitions = Repetitions::of(&summaries.iter().collect::<Vec<_>>());
+        let of_seeds: Vec<&Summary> = summaries.iter().collect();
+        let repetitions = Repetitions::of(&of_seeds);
         if let Some(directory) = &self.out {
             if let Some(repetitions) = &repetitions {
-                seeds::write(directory, repetitions)?;
+                let values: Vec<_> = columns.iter().map(Vec::as_slice).collect();
+                seeds::write(directory, repetitions, &of_seeds, &values)?;
             }
             eprintln!(
                 "written to {}: a directory for each of {} seeds, report.html and repetitions.json with means and \
@@ -231,6 +260,7 @@ impl Run {
     fn experiment(
         &self,
         seed: Option<u64>,
+        assigned: Option<&AssignedVersion>,
     ) -> Result<(Experiment, Vec<GroupUnderPolicy>), Failure> {
         let seed = seed.map(|seed| Setting {
             path: "seed".to_owned(),
@@ -239,8 +269,14 @@ impl Run {
         let mut settings = self.chosen.settings(seed);
         let loaded = self.chosen.load(&settings);
         let loaded = loaded.map_err(|error| self.chosen.failure(&error))?;
-        let (mut loaded, groups) = self.chosen.under_policy(loaded)?;
-        settings.extend(self.chosen.policy_setting());
+        let (mut loaded, groups) = match assigned {
+            Some(assigned) => assigned.apply(loaded)?,
+            None => self.chosen.under_policy(loaded)?,
+        };
+        settings.extend(assigned.map_or_else(
+            || self.chosen.policy_setting(),
+            |assigned| Some(assigned.setting()),
+        ));
         if self.no_variants {
             loaded.variants.clear();
         }
@@ -266,6 +302,7 @@ pub(crate) fn simulate_to(
     loaded: LoadedScenario,
     policy: &str,
     directory: &Path,
+    stop: &Stop,
 ) -> Result<(), Failure> {
     scenarios::check_simulation(&loaded)?;
     let setting = Setting {
@@ -274,26 +311,17 @@ pub(crate) fn simulate_to(
     };
     let experiment = Experiment::new(loaded, &[setting]);
     let output = create(directory)?;
-    let stop = Stop::on_signals()?;
     let progress = Progress::new(true, &spans(&experiment));
     let context = Context {
         is_live: false,
         threads: 1,
         label: format!("{policy} "),
         progress: &progress,
-        stop: &stop,
+        stop,
     };
     let finished = context.execute(experiment, Some(output), Exports::default());
     progress.clear();
-    finished?;
-    match stop.signal_exit_code() {
-        Some(code) => Err(Failure::Interrupted {
-            message: "interrupted: nothing is decided by a simulation that was cut short"
-                .to_owned(),
-            code,
-        }),
-        None => Ok(()),
-    }
+    finished.map(drop)
 }
 
 /// Creates an experiment's output directory.

@@ -13,7 +13,12 @@ use std::process::{Command, Stdio};
 
 use support::run;
 
-const UNITS: [&str; 3] = ["weir-enforce", "weir-sed-agent", "weir-sed-controller"];
+const UNITS: [&str; 4] = [
+    "weir-controller",
+    "weir-enforce",
+    "weir-sed-agent",
+    "weir-sed-controller",
+];
 
 fn deploy(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

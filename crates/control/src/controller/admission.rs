@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -38,7 +38,7 @@ pub(super) struct Admission {
 #[derive(Debug)]
 struct OpenConnection {
     address: IpAddr,
-    chain: Vec<CertificateDer<'static>>,
+    chain: Arc<[CertificateDer<'static>]>,
     /// The connection ends when this is dropped.
     end: oneshot::Sender<Infallible>,
 }
@@ -105,11 +105,8 @@ impl Admission {
         tls: TlsStream<TcpStream>,
         changes: u64,
     ) -> Option<ClientConnection> {
-        let chain = tls.get_ref().1.peer_certificates()?.to_vec();
-        let peer = Peer {
-            address,
-            certificate: chain.first()?.clone(),
-        };
+        let chain: Arc<[_]> = tls.get_ref().1.peer_certificates()?.into();
+        let peer = Peer::new(address, chain.clone())?;
         let (end, ended) = oneshot::channel();
         let mut open = self.open();
         open.retain(|connection| !connection.end.is_closed());

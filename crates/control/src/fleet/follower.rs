@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio::sync::watch;
 use weir_policy::{Policy, PolicyFlow, PolicySource, TconControl};
 
 use super::{HeldFile, HeldFileError, HeldPolicy, HostChannel, HostEvent, HostOptions};
@@ -11,6 +12,7 @@ use super::{HeldFile, HeldFileError, HeldPolicy, HostChannel, HostEvent, HostOpt
 #[derive(Clone, Debug)]
 pub struct FollowedPolicy {
     policy: Arc<RwLock<Policy>>,
+    version: watch::Receiver<Option<u64>>,
 }
 
 /// Reads a version's text, and checks that it can be put in force here; or else says why not.
@@ -32,8 +34,11 @@ impl FollowedPolicy {
             path: file.path().to_owned(),
             problem,
         })?;
+        let version = kept.as_ref().map(|kept| kept.held.version);
+        let (in_force, version) = watch::channel(version);
         let followed = Self {
             policy: Arc::new(RwLock::new(policy.unwrap_or_default())),
+            version,
         };
         let channel = HostChannel::start(HostOptions {
             held: kept.map(|kept| kept.held),
@@ -62,6 +67,7 @@ impl FollowedPolicy {
                 match put {
                     Ok(new) => {
                         *policy.write().unwrap_or_else(PoisonError::into_inner) = new;
+                        in_force.send_replace(Some(version));
                         tracing::info!(version, "in force for new paths");
                         channel.taken(kept.held);
                     }
@@ -73,6 +79,12 @@ impl FollowedPolicy {
             }
         });
         Ok(followed)
+    }
+
+    /// Returns the number of the version in force, with notice of its changes; `None` before the first one, and 0 for
+    /// the empty policy.
+    pub fn version(&self) -> watch::Receiver<Option<u64>> {
+        self.version.clone()
     }
 }
 

@@ -126,15 +126,15 @@ impl FleetServices {
     /// Returns the name of a caller that may push.
     fn publisher<T>(&self, request: &Request<T>) -> Result<String, FleetRefusal> {
         let peer = Self::peer(request)?;
-        let name = Role::publisher_of(&peer.certificate);
+        let name = Role::publisher_of(peer.certificate());
         name.ok_or_else(|| self.note(&peer, FleetRefusal::NoPublisher))
     }
 
     /// Refuses a caller that may not look.
     fn require_reader<T>(&self, request: &Request<T>) -> Result<(), FleetRefusal> {
         let peer = Self::peer(request)?;
-        let may_look = Role::Operator.is_held(&peer.certificate)
-            || Role::publisher_of(&peer.certificate).is_some();
+        let may_look = Role::Operator.is_held(peer.certificate())
+            || Role::publisher_of(peer.certificate()).is_some();
         if may_look {
             return Ok(());
         }
@@ -225,7 +225,7 @@ impl Hosts for FleetServices {
         };
         let hello = translate::hello(hello).map_err(FleetRefusal::from)?;
         let role = Role::Host(hello.name.clone());
-        if !role.is_held(&peer.certificate) {
+        if !role.is_held(peer.certificate()) {
             return Err(self
                 .note(&peer, FleetRefusal::Role(role.to_string()))
                 .into());

@@ -1,6 +1,7 @@
 //! Connects the programs to the controllers: events of the programs go in, caps come out.
 
 use rustix::time::{ClockId, clock_gettime};
+use weir_canary::Snapshot;
 use weir_metrics::Registry;
 use weir_policy::{Policy, PolicyFlow, SocketOwner};
 use weir_tcon::{HOLD, ObservedFlows, SamplingRound};
@@ -10,7 +11,9 @@ use super::event::{Event, FlowOpened};
 use super::{DataPlane, Options};
 use crate::bpf::BpfError;
 use crate::bpf::flow_key::KEY;
-use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, PlaneKind, Status, Totals};
+use crate::operation::{
+    Enforce, EnforcerMetrics, FlowMeasurement, FlowStatus, PlaneKind, Status, Totals,
+};
 
 /// Assigns controllers to flows, and enforces their windows on the senders.
 #[derive(Debug)]
@@ -18,6 +21,7 @@ pub struct Enforcer {
     plane: DataPlane,
     flows: ObservedFlows<TrackedFlow>,
     metrics: Option<EnforcerMetrics>,
+    measurement: Option<FlowMeasurement>,
     events: Vec<Event>,
     gone: Vec<String>,
     warnings: Vec<String>,
@@ -38,12 +42,18 @@ impl Enforcer {
             plane,
             flows: ObservedFlows::new(policy, options.reports_per_second),
             metrics: None,
+            measurement: None,
             events: Vec::new(),
             gone: Vec::new(),
             warnings: Vec::new(),
         };
         enforcer.prepare();
         enforcer
+    }
+
+    /// Measures from now on what controlled flows do, for [`Enforce::snapshot`].
+    pub fn measure(&mut self) {
+        self.measurement = Some(FlowMeasurement::new(monotonic()));
     }
 
     /// Prepares the programs for the policy: its highest rates, and what it does not limit.
@@ -81,6 +91,7 @@ impl Enforcer {
         match event {
             Event::Opened(opened) => self.on_opened(now, &opened),
             Event::Closed { slot } => {
+                self.measure_closed(now, slot);
                 self.flows.on_closed(slot);
                 self.plane.free(slot)
             }
@@ -89,6 +100,13 @@ impl Enforcer {
                 self.set_cap(now, slot);
                 Ok(())
             }
+        }
+    }
+
+    fn measure_closed(&mut self, now: Time, slot: u32) {
+        let report = self.flows.report(now, slot, |flow| self.is_paced(flow));
+        if let (Some(measurement), Some(report)) = (&mut self.measurement, report) {
+            measurement.note_completed(now, &report);
         }
     }
 
@@ -137,6 +155,11 @@ impl Enforcer {
                 self.plane.forget(slot, &flow.key)?;
             }
         }
+        if let Some(measurement) = &mut self.measurement {
+            let plane = &self.plane;
+            let reports = (self.flows).reports(now, |flow| plane.paces(flow.interface_index));
+            measurement.note_open(now, reports.map(|(_, report)| report));
+        }
         if let Some(metrics) = &self.metrics {
             metrics.set(&self.totals(), self.flows.classes().iter().cloned());
         }
@@ -155,6 +178,9 @@ impl Enforce for Enforcer {
     fn set_policy(&mut self, policy: Policy) -> Result<(), BpfError> {
         self.flows.set_policy(policy);
         self.prepare();
+        if self.measurement.is_some() {
+            self.measure();
+        }
         Ok(())
     }
 
@@ -174,6 +200,11 @@ impl Enforce for Enforcer {
             Some(round) => self.on_round(now, round),
             None => Ok(()),
         }
+    }
+
+    fn snapshot(&self, span: Duration) -> Option<Snapshot> {
+        let measurement = self.measurement.as_ref()?;
+        Some(measurement.snapshot(monotonic(), span))
     }
 
     fn take_gone(&mut self) -> Vec<String> {

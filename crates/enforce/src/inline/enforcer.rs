@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
+use weir_canary::Snapshot;
 use weir_metrics::Registry;
 use weir_policy::Policy;
 use weir_tcon::{FlowClass, Limits, Tcon};
@@ -14,7 +15,7 @@ use super::rules::PolicyRules;
 use super::{AttachError, Inline, InterfacePair};
 use crate::bypass::{Arming, BypassError, FastPath, FastPathCounts};
 use crate::operation::{
-    Enforce, EnforcerMetrics, FlowStatus, InlineCounts, PlaneKind, Status, Totals,
+    Enforce, EnforcerMetrics, FlowMeasurement, FlowStatus, InlineCounts, PlaneKind, Status, Totals,
 };
 use crate::segment::Segment;
 
@@ -40,6 +41,7 @@ pub struct Enforcer {
     /// An event descriptor that is never written to.
     never: OwnedFd,
     metrics: Option<EnforcerMetrics>,
+    measurement: Option<FlowMeasurement>,
     steps: u64,
 }
 
@@ -67,8 +69,14 @@ impl Enforcer {
             fast_path: None,
             never: eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?,
             metrics: None,
+            measurement: None,
             steps: 0,
         })
+    }
+
+    /// Measures from now on what controlled flows do, for [`Enforce::snapshot`].
+    pub fn measure(&mut self) {
+        self.measurement = Some(FlowMeasurement::new(self.cable.now()));
     }
 
     /// Makes the cable fail open, and has frames that no rule is for pass by the kernel: see
@@ -197,6 +205,9 @@ impl Enforce for Enforcer {
     fn set_policy(&mut self, policy: Policy) -> io::Result<()> {
         self.policy = policy;
         self.set_rules();
+        if self.measurement.is_some() {
+            self.measure();
+        }
         Ok(())
     }
 
@@ -211,12 +222,22 @@ impl Enforce for Enforcer {
         }
         if self.steps.is_multiple_of(STEPS_PER_ROUND) {
             self.ends.look_at(&self.cable.ports);
+            if let Some(measurement) = &mut self.measurement {
+                let now = self.cable.now();
+                let tcon = self.cable.element::<Tcon<Segment>>();
+                measurement.note_open(now, tcon.into_iter().flat_map(|tcon| tcon.flows(now)));
+            }
             if let Some(metrics) = &self.metrics {
                 metrics.set(&self.totals(), self.classes());
                 metrics.set_frames(self.cable.frames_of(&self.ends, self.fast_path_counts()));
             }
         }
         Ok(())
+    }
+
+    fn snapshot(&self, span: Duration) -> Option<Snapshot> {
+        let measurement = self.measurement.as_ref()?;
+        Some(measurement.snapshot(self.cable.now(), span))
     }
 
     fn take_gone(&mut self) -> Vec<String> {

@@ -5,6 +5,7 @@ mod canary_metrics;
 mod canary_status;
 pub mod clean;
 pub mod control;
+mod flow_measurement;
 mod frame_metrics;
 mod metrics;
 mod policy_metrics;
@@ -20,6 +21,7 @@ use weir_units::Duration;
 
 pub use crate::bypass::{BypassCounts, FastPathCounts};
 pub use canary_status::{CanaryStatus, GroupStatus, IntervalStatus, PeriodStatus, UndoneStatus};
+pub(crate) use flow_measurement::FlowMeasurement;
 pub(crate) use frame_metrics::{FrameMetrics, InterfaceFrames};
 pub use metrics::{EnforcerMetrics, PlaneKind};
 pub use policy_metrics::PolicyMetrics;
@@ -71,8 +73,8 @@ pub trait Enforce {
     /// Returns whether too little is left to continue.
     fn is_over(&self) -> bool;
 
-    /// Returns what all connections did in the last span, under the policy in force; `None` where they are not
-    /// measured.
+    /// Returns what connections did in the last span, under the policy in force; `None` where they are not
+    /// measured. At sockets these are all connections, elsewhere those that a rule controls.
     fn snapshot(&self, span: Duration) -> Option<Snapshot> {
         let _ = span;
         None

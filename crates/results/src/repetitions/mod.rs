@@ -178,7 +178,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("bistable"), "{text}");
-        let page = repetitions.to_html();
+        let page = repetitions.to_html(&summaries.iter().collect::<Vec<_>>(), &[]);
         for part in [
             "2 runs, seeds 1 and 2",
             "± 95 %",
@@ -204,6 +204,7 @@ mod tests {
         let text = repetitions.to_text();
         let said = "bistable: the goodput of g is 205 Mbps in 2 runs and 805 Mbps in 2";
         assert!(text.contains(said), "{text}");
-        assert!(repetitions.to_html().contains(said));
+        let page = repetitions.to_html(&summaries.iter().collect::<Vec<_>>(), &[]);
+        assert!(page.contains(said));
     }
 }

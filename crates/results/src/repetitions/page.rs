@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
-use super::Repetitions;
 use super::text::{KINDS, bistable};
+use super::{Repetitions, run_of};
 use crate::overview::OWN;
-use crate::report::{Escaped, foot, head, table};
+use crate::report::{Escaped, draw_slowdowns, foot, head, table};
+use crate::{RunSummary, Summary, Value};
 
 impl Repetitions {
-    /// Returns the page: the mean of each measure with its 95 % confidence interval, for all runs.
-    pub fn to_html(&self) -> String {
+    /// Returns the page: the mean of each measure with its 95 % confidence interval, for all runs, and slowdowns as
+    /// plots. `summaries` are those of the repetitions, and `values` has for each run the values of the keys that
+    /// variants change.
+    pub fn to_html(&self, summaries: &[&Summary], values: &[&[(String, Value)]]) -> String {
         let mut out = String::new();
         head(&mut out, &self.title);
         let _ = write!(
@@ -37,6 +40,13 @@ impl Repetitions {
                 table(&mut out, &grid);
             }
         }
+        let runs = self.runs.keys().map(|name| {
+            let own = (!name.is_empty()).then_some(name.as_str());
+            let repetitions = summaries.iter().filter_map(|summary| run_of(summary, own));
+            let repetitions: Vec<&RunSummary> = repetitions.collect();
+            (own.unwrap_or(OWN).to_owned(), repetitions)
+        });
+        draw_slowdowns(&mut out, &runs.collect::<Vec<_>>(), values);
         foot(
             &mut out,
             "Intervals are Student's, of 95 % confidence; the numbers are in repetitions.json, and each seed has a \

@@ -47,6 +47,8 @@ pub(super) struct Point {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) text: String,
+    /// The ends of a bar through it.
+    pub(super) ends: Option<(f64, f64)>,
 }
 
 // Writing to a string cannot fail.
@@ -141,6 +143,15 @@ impl Line {
             "<polyline class=\"line s{colour}{dashed}\" points=\"{}\"/>",
             places.join(" ")
         );
+        for point in &self.points {
+            if let Some((low, high)) = point.ends {
+                let (x, low, high) = (area.x(point.x), area.y(low), area.y(high));
+                let _ = writeln!(
+                    out,
+                    "<line class=\"s{colour}\" x1=\"{x:.1}\" y1=\"{low:.1}\" x2=\"{x:.1}\" y2=\"{high:.1}\"/>"
+                );
+            }
+        }
         for point in self.points.iter().filter(|_| self.has_dots) {
             let _ = writeln!(
                 out,
@@ -246,6 +257,7 @@ mod tests {
                 x: 0.5,
                 y: 0.5,
                 text: "1.25".to_owned(),
+                ends: None,
             }],
             ..Line::default()
         };

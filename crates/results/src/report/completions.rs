@@ -44,6 +44,7 @@ pub(super) fn draw(out: &mut String, run: &RunSummary, traces: &Traces) {
                     x: axis.at(seconds(&times[rank - 1])),
                     y: rank as f64 / began,
                     text: String::new(),
+                    ends: None,
                 }
             });
             Line {

@@ -9,6 +9,7 @@ mod missed;
 mod plot;
 mod plots;
 mod slowdown;
+mod slowdown_figures;
 #[cfg(test)]
 mod tests;
 mod varied;
@@ -25,6 +26,7 @@ use crate::{RunSummary, Summary, Traces, Value};
 pub(crate) use html::Escaped;
 pub(crate) use plot::Size;
 pub(crate) use plots::{Overlay, overlay};
+pub(crate) use slowdown::of_runs as draw_slowdowns;
 
 /// The contents of a page.
 #[derive(Clone, Debug)]

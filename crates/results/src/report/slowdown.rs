@@ -9,19 +9,14 @@ use super::chart::{Chart, Line, LogAxis, Point, Tick};
 use super::html::Escaped;
 use super::plot::Size;
 use super::plots::COLOURS;
+use super::slowdown_figures::{FIGURES, Figures, GroupFigures, P99, of_groups};
 use super::varied::{VariedKey, others};
 use crate::overview::OWN;
 use crate::summary::{SIZE_NAMES, size_end};
-use crate::{Ratio, RunSummary, SlowdownStatistics, Summary, Value};
+use crate::{MeanInterval, RunSummary, Summary, Value};
 
-/// The statistics of a line, by class of sizes.
-type BySize = IndexMap<String, SlowdownStatistics>;
-
-/// A figure of the statistics.
-type Figure = fn(&SlowdownStatistics) -> Option<Ratio>;
-
-/// The figures that are drawn: the first one as a line, the second one dashed.
-const FIGURES: [(&str, Figure); 2] = [("p50", |part| part.p50), ("p99", |part| part.p99)];
+/// The figures of a line, by class of sizes.
+type BySize = IndexMap<&'static str, Figures>;
 
 /// A line of slowdowns before its axis is known.
 struct SlowdownLine {
@@ -29,7 +24,7 @@ struct SlowdownLine {
     label: String,
     is_dashed: bool,
     /// The horizontal position and the slowdown of each.
-    points: Vec<(f64, f64)>,
+    points: Vec<(f64, MeanInterval)>,
 }
 
 /// A line over the classes of sizes.
@@ -38,7 +33,8 @@ struct SizesLine<'s> {
     label: String,
     is_dashed: bool,
     sizes: &'s BySize,
-    figure: Figure,
+    /// A place in [`FIGURES`].
+    figure: usize,
 }
 
 /// What the figures of a page say below the plots.
@@ -47,26 +43,22 @@ const CAPTION: &str = "Completion time divided by that on the empty network.";
 /// Draws the medians and the 99th percentiles of a run's groups by size; nothing if no transfer with a size is
 /// complete.
 pub(super) fn by_size(out: &mut String, run: &RunSummary) {
-    let groups = run.groups.iter().enumerate();
-    let slowdowns = groups.filter_map(|(colour, (name, group))| {
-        Some((
-            colour % COLOURS,
-            name.clone(),
-            &group.slowdown.as_ref()?.sizes,
-        ))
-    });
-    let slowdowns: Vec<_> = slowdowns.collect();
-    let lines: Vec<_> = (slowdowns.iter())
-        .flat_map(|(colour, name, sizes)| {
-            FIGURES.map(|(name_of_figure, figure)| SizesLine {
-                colour: *colour,
+    let found = of_groups(&[run]);
+    let mut lines = Vec::new();
+    for (colour, name) in run.groups.keys().enumerate() {
+        let Some(group) = found.get(name) else {
+            continue;
+        };
+        for (figure, (name_of_figure, _)) in FIGURES.into_iter().enumerate() {
+            lines.push(SizesLine {
+                colour: colour % COLOURS,
                 label: format!("{name} {name_of_figure}"),
-                is_dashed: name_of_figure == FIGURES[1].0,
-                sizes,
+                is_dashed: figure == P99,
+                sizes: &group.sizes,
                 figure,
-            })
-        })
-        .collect();
+            });
+        }
+    }
     let Some(chart) = sizes_chart(lines, None) else {
         return;
     };
@@ -82,21 +74,37 @@ pub(super) fn by_size(out: &mut String, run: &RunSummary) {
 /// Draws the slowdowns of several runs: the 99th percentile by size, one plot for each value of the key that they
 /// vary most; and over this key. `values` has the values of each run.
 pub(super) fn of_variants(out: &mut String, summary: &Summary, values: &[&[(String, Value)]]) {
-    let runs: Vec<(String, &RunSummary)> = (summary.runs())
-        .map(|(name, run)| (name.unwrap_or(OWN).to_owned(), run))
+    let runs: Vec<(String, Vec<&RunSummary>)> = (summary.runs())
+        .map(|(name, run)| (name.unwrap_or(OWN).to_owned(), vec![run]))
         .collect();
-    let has_slowdown = |run: &RunSummary| run.groups.values().any(|group| group.slowdown.is_some());
-    if runs.len() < 2 || !runs.iter().any(|(_, run)| has_slowdown(run)) {
+    of_runs(out, &runs, values);
+}
+
+/// Draws the same of several runs, each with all of its repetitions; means have their intervals.
+pub(crate) fn of_runs(
+    out: &mut String,
+    runs: &[(String, Vec<&RunSummary>)],
+    values: &[&[(String, Value)]],
+) {
+    let found: Vec<_> = runs.iter().map(|(_, run)| of_groups(run)).collect();
+    if runs.len() < 2 || found.iter().all(IndexMap::is_empty) {
         return;
     }
     let key = VariedKey::of(values);
-    let lines = RunLines::new(&runs, values, key.as_ref());
+    let names: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
+    let lines = RunLines::new(&names, &found, values, key.as_ref());
     if let Some(key) = &key {
         lines.over_key(out, key);
     }
     lines.by_size(out, key.as_ref());
-    let censored = unfinished(runs.iter().map(|(_, run)| *run));
-    let _ = writeln!(out, "<p class=\"aside\">{CAPTION}{censored}</p>");
+    let all = runs.iter().flat_map(|(_, run)| run.iter().copied());
+    let censored = unfinished(all);
+    let intervals = if runs.iter().any(|(_, run)| run.len() > 1) {
+        " Bars: 95 % confidence intervals of the means over the seeds."
+    } else {
+        ""
+    };
+    let _ = writeln!(out, "<p class=\"aside\">{CAPTION}{intervals}{censored}</p>");
 }
 
 /// Returns a remark on unfinished transfers.
@@ -118,8 +126,8 @@ fn sizes_chart(lines: Vec<SizesLine<'_>>, most: Option<f64>) -> Option<Chart> {
     let x = |position: usize| (position as f64 + 0.5) / sizes.len().max(1) as f64;
     let found = lines.into_iter().map(|line| {
         let points = sizes.iter().enumerate().filter_map(|(position, name)| {
-            let value = (line.figure)(line.sizes.get(*name)?)?.value();
-            Some((x(position), value))
+            let figures = line.sizes.get(*name)?;
+            Some((x(position), (*figures.get(line.figure)?)?))
         });
         SlowdownLine {
             colour: line.colour,
@@ -148,7 +156,9 @@ fn sizes_chart(lines: Vec<SizesLine<'_>>, most: Option<f64>) -> Option<Chart> {
 /// Completes a chart with lines of slowdowns; `None` if all are empty.
 fn slowdown_chart(lines: Vec<SlowdownLine>, most: Option<f64>, chart: Chart) -> Option<Chart> {
     let values = lines.iter().flat_map(|line| &line.points);
-    let highest = values.map(|(_, value)| *value).reduce(f64::max)?;
+    let highest = values
+        .map(|(_, value)| value.mean + value.half_width.unwrap_or(0.0))
+        .reduce(f64::max)?;
     let axis = LogAxis::around(1.0, highest.max(most.unwrap_or(1.0)));
     let lines = lines.into_iter().filter(|line| !line.points.is_empty());
     let lines = lines.map(|line| Line {
@@ -157,11 +167,7 @@ fn slowdown_chart(lines: Vec<SlowdownLine>, most: Option<f64>, chart: Chart) -> 
         is_dashed: line.is_dashed,
         has_dots: true,
         points: (line.points.into_iter())
-            .map(|(x, value)| Point {
-                x,
-                y: axis.at(value),
-                text: format!("{value:.2}"),
-            })
+            .map(|(x, value)| point(x, value, axis))
             .collect(),
     });
     Some(Chart {
@@ -172,42 +178,57 @@ fn slowdown_chart(lines: Vec<SlowdownLine>, most: Option<f64>, chart: Chart) -> 
     })
 }
 
+/// Returns the point of a mean. An interval that goes below 1, which no slowdown does, ends there.
+fn point(x: f64, value: MeanInterval, axis: LogAxis) -> Point {
+    let mean = value.mean;
+    let (text, ends) = match value.half_width {
+        Some(half) => (
+            format!("{mean:.2} ± {half:.2}"),
+            Some((axis.at((mean - half).max(1.0)), axis.at(mean + half))),
+        ),
+        None => (format!("{mean:.2}"), None),
+    };
+    Point {
+        x,
+        y: axis.at(mean),
+        text,
+        ends,
+    }
+}
+
 /// The slowdowns of several runs, as lines that keep their colour on the page: one for each group and each combination
 /// of the values beside the varied key.
 struct RunLines<'s> {
     labels: IndexSet<String>,
     /// Each run's groups: the line, and the slowdowns.
-    runs: Vec<Vec<(usize, &'s SlowdownStatistics, &'s BySize)>>,
+    runs: Vec<Vec<(usize, &'s GroupFigures)>>,
     /// Each run's value of the key.
     at: Vec<Option<(f64, String)>>,
 }
 
 impl<'s> RunLines<'s> {
     fn new(
-        runs: &[(String, &'s RunSummary)],
+        names: &[&str],
+        runs: &'s [IndexMap<String, GroupFigures>],
         values: &[&[(String, Value)]],
         key: Option<&VariedKey>,
     ) -> Self {
         let mut labels = IndexSet::new();
         let mut found = Vec::new();
         let mut at = Vec::new();
-        for (index, (name, run)) in runs.iter().enumerate() {
+        for (index, (name, groups)) in names.iter().zip(runs).enumerate() {
             let values = values.get(index).copied().unwrap_or_default();
             at.push(key.and_then(|key| key.value(values)));
-            let of_run = key.map_or_else(|| name.clone(), |key| others(values, key));
-            let groups = run.groups.iter();
-            let groups =
-                groups.filter_map(|(group, found)| Some((group, found.slowdown.as_ref()?)));
-            let groups: Vec<_> = groups.collect();
+            let of_run = key.map_or_else(|| (*name).to_owned(), |key| others(values, key));
             let is_single = groups.len() == 1;
-            let lines = groups.into_iter().map(|(group, slowdown)| {
+            let lines = groups.iter().map(|(group, figures)| {
                 let label = match of_run.as_str() {
                     "" => group.clone(),
                     of_run if is_single => of_run.to_owned(),
                     of_run => format!("{of_run} {group}"),
                 };
                 let (line, _) = labels.insert_full(label);
-                (line, &slowdown.all, &slowdown.sizes)
+                (line, figures)
             });
             found.push(lines.collect());
         }
@@ -226,12 +247,12 @@ impl<'s> RunLines<'s> {
     fn over_key(&self, out: &mut String, key: &VariedKey) {
         let mut lines = Vec::new();
         for line in 0..self.labels.len() {
-            for (figure, value) in FIGURES {
+            for (figure, (name, _)) in FIGURES.into_iter().enumerate() {
                 let runs = self.at.iter().zip(&self.runs);
                 let points = runs.filter_map(|(at, groups)| {
                     let (at, _) = at.as_ref()?;
-                    let (_, all, _) = groups.iter().find(|(found, ..)| *found == line)?;
-                    Some((key.position(*at), value(all)?.value()))
+                    let (_, group) = groups.iter().find(|(found, _)| *found == line)?;
+                    Some((key.position(*at), (*group.all.get(figure)?)?))
                 });
                 let mut points: Vec<_> = points.collect();
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -239,8 +260,8 @@ impl<'s> RunLines<'s> {
                 points.dedup_by(|one, other| one.0 == other.0);
                 lines.push(SlowdownLine {
                     colour: line % COLOURS,
-                    label: format!("{} {figure}", self.label(line)),
-                    is_dashed: figure == FIGURES[1].0,
+                    label: format!("{} {name}", self.label(line)),
+                    is_dashed: figure == P99,
                     points,
                 });
             }
@@ -267,15 +288,11 @@ impl<'s> RunLines<'s> {
 
     /// Draws the 99th percentiles by size, one plot for each value of the key.
     fn by_size(&self, out: &mut String, key: Option<&VariedKey>) {
-        let statistics = self
-            .runs
-            .iter()
-            .flatten()
-            .flat_map(|(_, _, sizes)| sizes.values());
-        let p99 = |part: &SlowdownStatistics| part.p99;
-        let most = statistics
-            .filter_map(p99)
-            .map(Ratio::value)
+        let groups = self.runs.iter().flatten();
+        let figures = groups.flat_map(|(_, group)| group.sizes.values());
+        let most = figures
+            .filter_map(|figures| figures[P99])
+            .map(|value| value.mean + value.half_width.unwrap_or(0.0))
             .reduce(f64::max);
         let _ = writeln!(
             out,
@@ -303,13 +320,13 @@ impl<'s> RunLines<'s> {
                 .filter(|(found, _)| at(found));
             let groups = runs.flat_map(|(_, groups)| groups);
             let mut drawn = IndexSet::new();
-            let lines = groups.filter(|(line, ..)| drawn.insert(*line));
-            let lines = lines.map(|(line, _, sizes)| SizesLine {
+            let lines = groups.filter(|(line, _)| drawn.insert(*line));
+            let lines = lines.map(|(line, group)| SizesLine {
                 colour: line % COLOURS,
                 label: self.label(*line),
                 is_dashed: false,
-                sizes,
-                figure: p99,
+                sizes: &group.sizes,
+                figure: P99,
             });
             let Some(chart) = sizes_chart(lines.collect(), most) else {
                 continue;
@@ -373,6 +390,34 @@ mod tests {
         let mut out = String::new();
         by_size(&mut out, &RunSummary::default());
         assert_eq!(out, "");
+    }
+
+    #[test]
+    fn repetitions_have_bars() {
+        let (one, two) = (run(&[2]), run(&[4]));
+        let runs = [
+            ("a".to_owned(), vec![&one, &two]),
+            ("b".to_owned(), vec![&two, &two]),
+        ];
+        let values = [values(0.3, "dctcp"), values(0.8, "dctcp")];
+        let values: Vec<&[_]> = values.iter().map(Vec::as_slice).collect();
+        let mut out = String::new();
+        of_runs(&mut out, &runs, &values);
+        // Student's with one degree of freedom: 12.706 standard errors of 1.
+        assert!(out.contains(": 3.00 ± 12.71</title>"), "{out}");
+        assert!(out.contains(": 4.00 ± 0.00</title>"), "{out}");
+        assert!(out.contains("95 % confidence intervals"), "{out}");
+        assert!(out.contains("Without 4 unfinished"), "{out}");
+        let mut single = String::new();
+        of_runs(
+            &mut single,
+            &runs.map(|(name, run)| (name, run[..1].to_vec())),
+            &values,
+        );
+        assert!(
+            !single.contains('±') && !single.contains("intervals"),
+            "{single}"
+        );
     }
 
     #[test]

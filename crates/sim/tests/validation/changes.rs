@@ -1,6 +1,9 @@
 //! Changes of settings act at their times, and no packet earlier.
 
+use std::path::Path;
+
 use weir_results::RunSummary;
+use weir_scenario::{Scenario, Setting};
 use weir_sim::Simulation;
 use weir_units::{Duration, Rate, Time};
 
@@ -218,4 +221,79 @@ fn a_shared_buffer_changes() {
     );
     assert!(some > 100, "{some}");
     assert_eq!(none, 0);
+}
+
+/// Returns the summary of a variant of a shipped scenario, with more text at its end.
+fn shipped(file: &str, more: &str, variant: &str, settings: &[&str]) -> RunSummary {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../scenarios")
+        .join(file);
+    let text = format!("{}\n{more}", std::fs::read_to_string(path).unwrap());
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let loaded = Scenario::parse(file, &text, &settings).unwrap();
+    let mut variants = loaded.variants.into_iter();
+    let found = variants.find(|found| found.name == variant).unwrap();
+    let mut simulation = Simulation::new(found.scenario).unwrap();
+    simulation.advance(simulation.end(), &mut ()).unwrap();
+    simulation.finish(&mut ()).unwrap()
+}
+
+/// The controllers of TCon, which are not those of the hosts, meet the new threshold as those of native DCTCP do: the
+/// queue is as long as in a run that had it from the beginning.
+#[test]
+fn a_threshold_changes_under_tcon() {
+    let change = "[[changes]]\nat = \"2s\"\nports = \"spine->client\"\nset.queue.ecn_threshold = \"60 packets\"\n";
+    for variant in ["tcon", "dctcp"] {
+        let queue = |more: &str, settings: &[&str]| {
+            let run = shipped("tcon-dctcp.toml", more, variant, settings);
+            let port = run.ports["spine->client"];
+            assert_eq!(port.drops.total(), 0, "{variant}");
+            port.queue_mean.bytes() as f64
+        };
+        let (first, second) = (
+            ["warm_up=1s", "duration=2001ms"],
+            ["warm_up=2500ms", "duration=4s"],
+        );
+        let low = queue("", &second);
+        let high = queue(
+            "",
+            &[&second[..], &["parameters.ecn_threshold=60 packets"]].concat(),
+        );
+        assert!(high > 2.0 * low, "{variant}: {low} and {high}");
+        let before = queue(change, &first);
+        let after = queue(change, &second);
+        println!("{variant}: {low} {high}; {before}, then {after}");
+        assert!(
+            (before / low - 1.0).abs() < 0.1,
+            "{variant}: {before}, {low}"
+        );
+        assert!(
+            (after / high - 1.0).abs() < 0.1,
+            "{variant}: {after}, {high}"
+        );
+    }
+}
+
+/// SED assigns windows to all six flows. A cap that comes for the one without deadline holds below its window, and the
+/// others keep their deadlines; so they do when the switch's buffer grows.
+#[test]
+fn parameters_and_buffers_change_under_sed() {
+    let changes = "[[changes]]\nat = \"1s\"\ngroups = \"endless\"\nset.congestion.max_rate = \"40Mbps\"\n\
+                   [[changes]]\nat = \"1500ms\"\nports = \"switch->receiver\"\n\
+                   set.queue = { ecn_threshold = \"40 packets\", buffer = \"300KB\" }\n";
+    for variant in ["sed", "sed-planned"] {
+        let run = |more: &str| shipped("sed-small.toml", more, variant, &["warm_up=1200ms"]);
+        let (without, with) = (run(""), run(changes));
+        for (name, group) in &with.groups {
+            assert!(
+                group.deadlines_missed.is_none_or(|missed| missed == 0),
+                "{variant}: {name}"
+            );
+        }
+        let mbps = |run: &RunSummary| run.groups["endless"].goodput.bits_per_second() as f64 / 1e6;
+        let (free, capped) = (mbps(&without), mbps(&with));
+        println!("{variant}: {free} Mbps, capped {capped}");
+        assert!(free > 100.0, "{variant}: {free}");
+        assert!((25.0..=40.0).contains(&capped), "{variant}: {capped}");
+    }
 }

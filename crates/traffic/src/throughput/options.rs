@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_net::dcudp::PreSharedKey;
 use weir_net::tls::{Fingerprint, Identity};
-use weir_net::{Policy, Registry};
+use weir_net::{PolicySource, Registry};
 use weir_units::Duration;
 
 use super::parameters::Parameters;
@@ -22,7 +22,7 @@ pub struct ClientOptions {
     /// DCUDP: the key shared with the server, if [`Parameters::keyed`] is set.
     pub key: Option<Arc<PreSharedKey>>,
     /// DCQUIC: the policy that selects the congestion control of connections by destination.
-    pub policy: Option<Policy>,
+    pub policy: Option<Arc<dyn PolicySource>>,
     /// The test.
     pub parameters: Parameters,
     /// The time between two interval reports; zero if only the last one is reported.
@@ -50,5 +50,5 @@ pub struct ServerOptions {
     pub key: Option<Arc<PreSharedKey>>,
     /// DCQUIC: the policy that selects the congestion control of connections by destination; it
     /// overrides the client's choice.
-    pub policy: Option<Policy>,
+    pub policy: Option<Arc<dyn PolicySource>>,
 }

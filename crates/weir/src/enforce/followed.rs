@@ -34,7 +34,7 @@ pub(super) struct Assigned {
 impl Followed {
     /// Reads the last version, and starts to search for a controller.
     pub(super) fn start(arguments: &HostArguments) -> Result<Self, Failure> {
-        let (options, file) = arguments.options()?;
+        let (options, file) = arguments.options("enforce")?;
         let kept = file.load().map_err(Failure::of)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

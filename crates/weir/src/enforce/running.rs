@@ -30,6 +30,7 @@ pub(super) fn run(arguments: &Enforce, source: Source<'_>) -> Result<(), Failure
     if let Some(path) = &arguments.cgroup {
         return at_sockets(arguments, path, source);
     }
+    let measures = matches!(source, Source::Controller(_));
     match arguments.inline.as_deref() {
         Some([one, other]) => Running {
             source,
@@ -45,6 +46,9 @@ pub(super) fn run(arguments: &Enforce, source: Source<'_>) -> Result<(), Failure
             let mut cable =
                 inline::Enforcer::attach([one, other], policy, arguments.limits(), seed)
                     .map_err(Failure::of)?;
+            if measures {
+                cable.measure();
+            }
             if arguments.fail_closed {
                 fail_open::disarm(&cable)?;
             } else {
@@ -65,7 +69,11 @@ pub(super) fn run(arguments: &Enforce, source: Source<'_>) -> Result<(), Failure
             let options = arguments.options();
             let plane =
                 ebpf::DataPlane::attach(&arguments.interface, &options).map_err(Failure::of)?;
-            Ok(ebpf::Enforcer::new(plane, policy, &options))
+            let mut enforcer = ebpf::Enforcer::new(plane, policy, &options);
+            if measures {
+                enforcer.measure();
+            }
+            Ok(enforcer)
         }),
     }
 }

@@ -15,7 +15,7 @@ use crate::arguments;
 use crate::failure::Failure;
 use crate::output;
 use crate::perf::report::{Interval, Report, Start};
-use crate::perf::{policy, shared_key, text};
+use crate::perf::{PolicyArguments, shared_key, text};
 
 /// The arguments of `weir perf client`.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(crate) struct Client {
 
     /// The sender's congestion control: for dcquic and dcudp one of `weir algorithms`, for tcp and
     /// tcp-tls one of the kernel's
-    #[arg(long, short = 'C', value_name = "NAME[,PARAMETER=VALUE]")]
+    #[arg(long, short = 'C', value_name = "NAME[,PARAMETER=VALUE]", conflicts_with_all = ["policy", "controller"])]
     congestion: Option<String>,
 
     /// Number of parallel connections
@@ -90,9 +90,8 @@ pub(crate) struct Client {
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 
-    /// dcquic: congestion control of the connections, by a policy file (docs/policy.md)
-    #[arg(long, value_name = "FILE", conflicts_with = "congestion")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArguments,
 
     /// Largest packet: the UDP payload for dcquic and dcudp, the segment for tcp and tcp-tls
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
@@ -113,7 +112,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
-        let options = self.options()?;
+        let options = self.options().await?;
         // Events are printed concurrently with the test, so that a closed output can end it.
         let (lines, mut heard) = mpsc::unbounded_channel();
         let sends = Side::Client.sends(&options.parameters);
@@ -156,7 +155,7 @@ impl Client {
         }
     }
 
-    fn options(&self) -> Result<ClientOptions, Failure> {
+    async fn options(&self) -> Result<ClientOptions, Failure> {
         let parameters = Parameters {
             transport: self.transport,
             direction: if self.reverse {
@@ -180,7 +179,7 @@ impl Client {
             port: self.port,
             pin: self.pin,
             key,
-            policy: self.policy.as_deref().map(policy).transpose()?,
+            policy: self.policy.first().await?,
             parameters,
             interval: self.interval,
             timeout: self.timeout,
@@ -205,12 +204,14 @@ impl Client {
             }
             _ => {}
         }
-        if self.policy.is_some() && self.transport != Transport::Dcquic {
+        if let Some(option) = self.policy.option()
+            && self.transport != Transport::Dcquic
+        {
             let problem = format!(
                 "it is for dcquic: `weir enforce` controls TCP by a policy, and {} has --congestion",
                 self.transport
             );
-            return Err(Failure::option("policy", problem));
+            return Err(Failure::option(option, problem));
         }
         // The receiver's kernel may not have the sender's congestion control.
         let mut ours = parameters.clone();

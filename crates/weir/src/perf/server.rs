@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
 use crate::perf::report::Report;
-use crate::perf::{policy, shared_key, text};
+use crate::perf::{PolicyArguments, shared_key, text};
 
 /// The arguments of `weir perf server`.
 #[derive(Debug, Args)]
@@ -28,6 +28,7 @@ Examples:
   weir perf server --metrics 9100        with http://127.0.0.1:9100/metrics
   QLOGDIR=logs weir perf server          with a qlog file for each DCQUIC connection
   weir perf server --key-file key        for dcudp clients with this key (openssl rand -hex 32)
+  weir perf server --controller ctl1     dcquic by the policy of a controller: docs/controller.md
 
 All transports use the same port: tcp and tcp-tls over TCP, dcquic and dcudp over UDP, and each test
 is arranged over TCP. tcp is not encrypted, and neither is dcudp without --key-file. Without --certificate each start makes a new one, with a new fingerprint. After SIGTERM the running test goes on to its end, and others are refused; a second one ends the server at once.")]
@@ -56,10 +57,8 @@ pub(crate) struct Server {
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 
-    /// dcquic: congestion control of the connections, by a policy file (docs/policy.md); overrides
-    /// the client's choice
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArguments,
 
     /// Time between the intervals in a JSON report; 0 for the result alone
     #[arg(long, short, default_value = "1s", value_parser = arguments::seconds)]
@@ -104,7 +103,7 @@ impl Server {
             interval: self.interval,
             metrics: exporter.as_ref().map(|(_, registry)| registry.clone()),
             key: self.key_file.as_deref().map(shared_key).transpose()?,
-            policy: self.policy.as_deref().map(policy).transpose()?,
+            policy: self.policy.source()?,
         };
         let server = throughput::Server::bind(options)
             .await

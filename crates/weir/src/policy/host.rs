@@ -1,6 +1,6 @@
 //! What a host needs to attach to a controller of policies.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use weir_control::{HeldFile, HostOptions};
@@ -27,9 +27,10 @@ pub(crate) struct HostArguments {
     #[arg(long, value_name = "KEY=VALUE", requires = "controller")]
     label: Vec<String>,
 
-    /// With --controller: directory for the last version, which holds without contact
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/weir/enforce")]
-    state: PathBuf,
+    /// With --controller: directory for the last version, which holds without contact [default: /var/lib/weir and the
+    /// name of the command]
+    #[arg(long, value_name = "DIR", requires = "controller")]
+    state: Option<PathBuf>,
 }
 
 impl HostArguments {
@@ -38,8 +39,8 @@ impl HostArguments {
         !self.controller.is_empty()
     }
 
-    /// Returns the options of a channel, and the file of the last version.
-    pub(crate) fn options(&self) -> Result<(HostOptions, HeldFile), Failure> {
+    /// Returns the options of a channel, and the file of the last version of a command: `enforce`.
+    pub(crate) fn options(&self, command: &str) -> Result<(HostOptions, HeldFile), Failure> {
         let labels = Labels::parse(self.label.iter().map(String::as_str));
         let labels = labels.map_err(|error| Failure::option("label", error))?;
         let name = match &self.name {
@@ -47,7 +48,9 @@ impl HostArguments {
             None => host_name()?,
         };
         let credentials = self.certificates.credentials(&name)?;
-        let file = HeldFile::in_directory(&self.state);
+        let usual = || Path::new("/var/lib/weir").join(command);
+        let state = self.state.clone().unwrap_or_else(usual);
+        let file = HeldFile::in_directory(&state);
         let file = file.map_err(|error| Failure::option("state", error))?;
         let controllers = self.controller.iter();
         let options = HostOptions {

@@ -11,6 +11,7 @@ use weir_scenario::Document;
 
 use super::controllers::{named, rules};
 use crate::failure::Failure;
+use crate::interrupt::Stop;
 use crate::run;
 
 /// Under what a version is not pushed: `completion.p99_s > 1.1x`.
@@ -91,6 +92,12 @@ impl Simulated {
             Failure::Failed(text)
         };
         let document = document.map_err(failure)?;
+        let stop = Stop::on_signals()?;
+        let interrupted = |code| Failure::Interrupted {
+            message: "interrupted: nothing is decided by a simulation that was cut short"
+                .to_owned(),
+            code,
+        };
         let mut directories: [PathBuf; 2] = Default::default();
         let both = [
             ("before", name.as_str(), &old),
@@ -111,8 +118,13 @@ impl Simulated {
                 run::print_policy(&groups);
                 loaded = under;
             }
-            run::simulate_to(loaded, label, place)?;
+            run::simulate_to(loaded, label, place, &stop)?;
+            if let Some(code) = stop.signal_exit_code() {
+                return Err(interrupted(code));
+            }
         }
+        // What follows, a push above all, ends at the first signal.
+        stop.done().map_err(interrupted)?;
         let [before, after] = directories;
         let tolerance = Ratio::of(1, 10);
         Ok(Self {

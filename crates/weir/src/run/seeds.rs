@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use weir_results::Repetitions;
+use weir_results::{Repetitions, Summary, Value};
 
 use crate::failure::Failure;
 
@@ -44,11 +44,16 @@ impl Seeds {
 }
 
 /// Writes the means and intervals beside the directories of the seeds.
-pub(super) fn write(directory: &Path, repetitions: &Repetitions) -> Result<(), Failure> {
+pub(super) fn write(
+    directory: &Path,
+    repetitions: &Repetitions,
+    summaries: &[&Summary],
+    values: &[&[(String, Value)]],
+) -> Result<(), Failure> {
     let json = repetitions.to_json().map_err(Failure::of)?;
     for (name, text) in [
         ("repetitions.json", json),
-        ("report.html", repetitions.to_html()),
+        ("report.html", repetitions.to_html(summaries, values)),
     ] {
         let path = directory.join(name);
         fs::write(&path, text)

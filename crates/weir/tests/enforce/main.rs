@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
+mod at_controller;
 #[cfg(feature = "bpf")]
 mod at_interfaces;
 #[cfg(feature = "bpf")]
