@@ -153,9 +153,12 @@ impl Run {
         let Target::Link(port) = &knob.target else {
             return Err(StudioError::NoKnob(knob.id));
         };
-        self.change(|script, now| match fails {
-            true => script.fail(now, &knob, port),
-            false => script.restore(now, port),
+        self.change(|script, now| {
+            if fails {
+                script.fail(now, &knob, port)
+            } else {
+                script.restore(now, port)
+            }
         })
     }
 

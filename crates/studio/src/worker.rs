@@ -279,13 +279,15 @@ impl Worker {
 fn work(mut player: Player, tasks: &Receiver<Task>) {
     let mut pause = std::time::Duration::ZERO;
     loop {
-        let task = match player.is_busy() {
-            false => tasks.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            true if pause.is_zero() => tasks.try_recv().map_err(|error| match error {
+        let task = if !player.is_busy() {
+            tasks.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else if pause.is_zero() {
+            tasks.try_recv().map_err(|error| match error {
                 TryRecvError::Empty => RecvTimeoutError::Timeout,
                 TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-            }),
-            true => tasks.recv_timeout(pause),
+            })
+        } else {
+            tasks.recv_timeout(pause)
         };
         match task {
             Ok(task) => task(&mut player),

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Studio;
 
@@ -66,5 +68,68 @@ pub(super) async fn end_unwatched(studio: &Studio) {
                 Err(error) => tracing::error!("cannot begin a new run: {error}"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Script;
+    use crate::server::access::Access;
+    use crate::session::Session;
+
+    const TEXT: &str = r#"
+        title = "A flow"
+        source = "a test"
+        duration = "1ms"
+
+        [dumbbell]
+        rate = "1Gbps"
+        queue = { kind = "drop-tail", buffer = "100KB" }
+        [dumbbell.senders.sender]
+        rtt = "100us"
+
+        [groups.flow]
+        from = "sender"
+        to = "receiver"
+        workload = "bulk"
+    "#;
+
+    fn studio() -> Arc<Studio> {
+        Arc::new(Studio {
+            session: Session::new(Script::of_file("test.toml", TEXT)).unwrap(),
+            access: Access::new(([127, 0, 0, 1], 1).into()).unwrap(),
+            viewers: Viewers::default(),
+        })
+    }
+
+    /// Whether the first run is replaced within this many seconds.
+    async fn is_replaced(studio: &Studio, seconds: u64) -> bool {
+        let before = studio.session.run("a").unwrap();
+        tokio::select! {
+            () = end_unwatched(studio) => {}
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+        }
+        !studio.session.run("a").unwrap().is(&before)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_ends_ten_seconds_after_its_last_viewer_has_left() {
+        let studio = studio();
+        assert!(!is_replaced(&studio, 100).await, "nobody has looked yet");
+        let (first, second) = (
+            Viewer::new(Arc::clone(&studio)),
+            Viewer::new(Arc::clone(&studio)),
+        );
+        drop(first);
+        assert!(!is_replaced(&studio, 100).await, "one still looks");
+        drop(second);
+        assert!(!is_replaced(&studio, 9).await);
+        // A reload: another viewer comes in time.
+        let third = Viewer::new(Arc::clone(&studio));
+        assert!(!is_replaced(&studio, 100).await);
+        drop(third);
+        assert!(is_replaced(&studio, 12).await);
+        assert!(!is_replaced(&studio, 100).await, "it is new already");
     }
 }
