@@ -42,6 +42,7 @@ pub struct EndpointBuilder {
     more_addresses: Vec<BindAddress>,
     watch_interfaces: Option<bool>,
     buffers: SocketBuffers,
+    receive_buffer_grows: bool,
     low_latency: Option<Duration>,
     busy_poll: Option<Duration>,
     allocator: Option<Arc<dyn Allocator>>,
@@ -75,6 +76,7 @@ impl Default for EndpointBuilder {
                 receive: ByteSize::from_mib(32),
                 send: ByteSize::from_mib(1),
             },
+            receive_buffer_grows: true,
             low_latency: None,
             busy_poll: None,
             allocator: None,
@@ -253,11 +255,13 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the size of each socket's receive buffer: a limit, not memory that it always takes; 32 MiB by
-    /// default. [`Endpoint::socket_buffers`] returns the size that the kernel granted; less than requested
-    /// is logged as a warning.
+    /// Sets the size of each socket's receive buffer: a limit, not memory that it always takes. By default it
+    /// is 32 MiB, and grows to 128 KiB for each of the first 2,048 connections, where the kernel allows that.
+    /// [`Endpoint::socket_buffers`] returns the size that the kernel granted; less than requested is logged
+    /// as a warning.
     pub fn receive_buffer(mut self, size: ByteSize) -> Self {
         self.buffers.receive = size;
+        self.receive_buffer_grows = false;
         self
     }
 

@@ -1,7 +1,10 @@
 //! A queue that wakes the driver: connections on which it has to send, datagrams of other engines.
 
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+
+use weir_units::{Duration, Time};
 
 /// What the driver has to handle, and the driver's waker.
 pub(crate) struct DriverQueue<T> {
@@ -10,6 +13,8 @@ pub(crate) struct DriverQueue<T> {
 
 struct QueueInner<T> {
     items: Vec<T>,
+    /// Since when items wait that the driver shares with others.
+    since: Option<Time>,
     driver: Option<Waker>,
 }
 
@@ -17,6 +22,7 @@ impl<T> Default for DriverQueue<T> {
     fn default() -> Self {
         let inner = QueueInner {
             items: Vec::new(),
+            since: None,
             driver: None,
         };
         Self {
@@ -61,9 +67,27 @@ impl<T> DriverQueue<T> {
         driver.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether nothing waits for the driver.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().items.is_empty()
+    }
+
     /// Moves all items to the end of `items`.
     pub(crate) fn take(&self, items: &mut Vec<T>) {
-        items.append(&mut self.lock().items);
+        let mut inner = self.lock();
+        inner.since = None;
+        items.append(&mut inner.items);
+    }
+
+    /// Returns all items where some have waited for as long as `limit`: the driver does not come.
+    pub(crate) fn take_late(&self, now: Time, limit: Duration) -> Vec<T> {
+        let mut inner = self.lock();
+        let since = *inner.since.get_or_insert(now);
+        if now.since(since) < limit {
+            return Vec::new();
+        }
+        inner.since = None;
+        mem::take(&mut inner.items)
     }
 
     /// Registers the driver's waker before it sleeps. `false` where the queue is not empty.

@@ -150,7 +150,9 @@ impl Endpoint {
             handle.0,
             SharedDcquicConnection::new(handle.0, shared.clone(), engine),
         );
+        let open = routing.open;
         drop(routing);
+        shared.sockets.make_room(open);
         let mut locked = connection.lock_at(Some(now));
         if locked.engine.has_early_keys() || locked.engine.is_known_peer() {
             // The first request leaves with the first packet, once this task has written it.

@@ -129,7 +129,8 @@ pub use policy_resolver::check_policy_rule;
 pub use recv_stream::RecvStream;
 pub use repeated_warning::RepeatedWarning;
 pub use rpc::{
-    Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions,
+    Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, Response,
+    ServeOptions,
 };
 pub use send_stream::{SendStream, StopNotice};
 pub use socket::SocketBuffers;

@@ -15,6 +15,7 @@ use weir_units::{ByteSize, Duration};
 use crate::dcquic::{ConnectionState, Locked, OpenedStream};
 use crate::error::WriteError;
 use crate::handle::Handle;
+use crate::rpc::Response;
 use crate::waiters::{SendOutcome, SendWatch};
 
 /// The sending half of a stream.
@@ -136,10 +137,18 @@ impl SendStream {
     ///
     /// # Errors
     /// [`WriteError`] where nothing more can be written; a prefix may have been.
-    pub async fn finish_with(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+    pub async fn finish_with(&mut self, data: Bytes) -> Result<(), WriteError> {
+        self.finish_with_response(data.into()).await
+    }
+
+    /// As [`SendStream::finish_with`], with data in pieces.
+    pub(crate) async fn finish_with_response(
+        &mut self,
+        mut response: Response,
+    ) -> Result<(), WriteError> {
         poll_fn(|cx| {
             let mut state = self.lock()?;
-            let result = state.write_and_finish(self.opened.id, &mut data);
+            let result = state.write_and_finish(self.opened.id, response.pieces());
             state.send_message();
             if result.is_pending() {
                 state
@@ -357,7 +366,7 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let mut state = self.handle.connection.lock();
+        let mut state = self.handle.connection.lock_to_forget();
         state.waiting.sends.remove(self.opened.id);
         state.waiting.writers.remove(self.opened.id);
         if self.ended || state.is_rejected(self.opened) || state.error.is_some() {

@@ -57,6 +57,8 @@ struct LockedState<P> {
     corked: usize,
     /// Whether the connection is in the driver's queue.
     queued: bool,
+    /// Whether nothing has changed since all that can be sent was sent.
+    is_flushed: bool,
     /// Whether it is part of the current receive batch.
     in_batch: bool,
     /// Whether a task has ended a message, and sent it, since the last receive batch.
@@ -67,6 +69,8 @@ struct LockedState<P> {
     waits_since: Option<Time>,
     /// Whether the driver has woken tasks that have not come since.
     awaits_tasks: bool,
+    /// Whether the driver leaves the first answers to the messages of the last receive batch another turn.
+    awaits_answers: bool,
     /// Whether it counts among the connections with an expected reply.
     reply_due: bool,
     /// When the endpoint's timers fire for it; [`Time::MAX`] for never.
@@ -101,11 +105,13 @@ impl<P: Protocol> SharedConnection<P> {
             unsent: None,
             corked: 0,
             queued: false,
+            is_flushed: false,
             in_batch: false,
             has_sent_message: false,
             answers_awaited: 0,
             waits_since: None,
             awaits_tasks: false,
+            awaits_answers: false,
             reply_due: false,
             deadline: Time::MAX,
             is_removed: false,
@@ -128,8 +134,22 @@ impl<P: Protocol> SharedConnection<P> {
         locked
     }
 
+    /// As [`Self::lock`], for changes after which there is no more to send than before.
+    pub(crate) fn lock_to_forget(self: &Arc<Self>) -> WriteGuard<'_, P> {
+        let mut locked = self.lock_to_send(None);
+        locked.inner.awaits_tasks = false;
+        locked
+    }
+
     /// Locks the connection at a known time, for the driver.
     pub(crate) fn lock_at(self: &Arc<Self>, now: Option<Time>) -> WriteGuard<'_, P> {
+        let mut locked = self.lock_to_send(now);
+        locked.inner.is_flushed = false;
+        locked
+    }
+
+    /// Locks the connection at a known time, for the driver to send what has changed before.
+    pub(crate) fn lock_to_send(self: &Arc<Self>, now: Option<Time>) -> WriteGuard<'_, P> {
         WriteGuard {
             connection: self,
             now: self.shared.clock.lazy_now(now),
@@ -157,6 +177,27 @@ impl<P: Protocol> SharedConnection<P> {
             inner.connection.handle_datagram(now, arrival, datagram);
         }
         !mem::replace(&mut inner.in_batch, true)
+    }
+
+    /// Sends what the driver was to send, unless another thread has the connection; returns whether nothing is
+    /// left.
+    fn send_queued(self: &Arc<Self>, now: Time) -> bool {
+        let Ok(inner) = self.inner.try_lock() else {
+            return false;
+        };
+        let mut locked = WriteGuard {
+            connection: self,
+            now: self.shared.clock.lazy_now(Some(now)),
+            inner,
+            woken: WakeOnDrop::default(),
+            is_settled: false,
+        };
+        locked.mark_taken();
+        let is_done = locked.transmit(None) == SendProgress::Done;
+        if !is_done {
+            locked.mark_queued();
+        }
+        is_done
     }
 
     /// Closes a connection that was not accepted.
@@ -253,9 +294,15 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
             self.send();
         } else if awaited > 1 {
             self.queue();
-        } else if is_first || awaited == 1 || !self.leave_to_driver() {
+        } else if awaited == 1 || is_first && !self.follows_others() || !self.leave_to_driver() {
             self.send();
         }
+    }
+
+    /// Whether other connections wait for the driver, and all tasks of this moment before it, so that this
+    /// one may as well: where a runtime has one thread.
+    fn follows_others(&self) -> bool {
+        !self.connection.shared.queue.is_empty() && is_runtime_of_one_thread()
     }
 
     /// Returns whether a message has waited for others for as long as it may; notes that one waits, if
@@ -272,14 +319,28 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
     /// the others.
     fn leave_to_driver(&mut self) -> bool {
         let queue = &self.connection.shared.queue;
-        if self.inner.queued {
-            return true;
+        if !self.inner.queued {
+            self.inner.queued = queue.push_to_awake(|| self.connection.clone());
         }
-        self.inner.queued = queue.push_to_awake(|| self.connection.clone());
-        if !self.inner.queued && is_runtime_of_one_thread() {
-            self.queue();
+        if is_runtime_of_one_thread() {
+            if !self.inner.queued {
+                self.queue();
+            }
+            self.help_driver();
         }
         self.inner.queued
+    }
+
+    /// Sends what connections have left to the driver, where it does not come for [`LONGEST_WAIT`]: thousands
+    /// of tasks may run before it.
+    fn help_driver(&mut self) {
+        let now = self.now.get();
+        let queue = &self.connection.shared.queue;
+        for other in queue.take_late(now, LONGEST_WAIT) {
+            if Arc::ptr_eq(&other, self.connection) || !other.send_queued(now) {
+                queue.push(other);
+            }
+        }
     }
 
     /// Notes that `count` bytes were written: sends full batches, and holds the rest back for more
@@ -310,6 +371,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
 
     /// Queues the connection for the driver, which sends once this task yields.
     pub(crate) fn queue(&mut self) {
+        self.inner.is_flushed = false;
         if self.mark_queued() {
             self.connection.shared.queue.push(self.connection.clone());
         }
@@ -334,11 +396,22 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
             let sockets = &self.connection.shared.sockets;
             match (self.inner).transmit_batch(sockets, now, small.as_deref_mut()) {
                 Ok(Some(_)) => {}
-                Ok(None) => return SendProgress::Done,
+                Ok(None) => {
+                    self.inner.is_flushed = true;
+                    return SendProgress::Done;
+                }
                 Err(SocketBlocked) => return SendProgress::Blocked,
             }
         }
         SendProgress::More
+    }
+
+    /// As [`Self::transmit`], for the driver: the application may have sent everything meanwhile.
+    pub(crate) fn transmit_changes(&mut self, small: &mut SmallDatagrams) -> SendProgress {
+        if self.inner.is_flushed {
+            return SendProgress::Done;
+        }
+        self.transmit(Some(small))
     }
 
     /// Ends the receive batch.
@@ -377,6 +450,12 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         mem::take(&mut self.inner.awaits_tasks)
     }
 
+    /// Returns whether messages of the last receive batch have no answer yet; only once. A task that has come
+    /// may have left them to others, which run before the driver's next turn.
+    pub(crate) fn take_awaits_answers(&mut self) -> bool {
+        mem::take(&mut self.inner.awaits_answers) && self.inner.answers_awaited > 0
+    }
+
     /// Ends the operation, and leaves the tasks to be woken to the caller.
     pub(crate) fn settle_into(mut self, woken: &mut Vec<Waker>) {
         self.settle();
@@ -384,6 +463,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         let arrived = self.inner.connection.take_arrived();
         if arrived > 0 {
             self.inner.answers_awaited = arrived;
+            self.inner.awaits_answers = true;
         }
         self.inner.awaits_tasks |= !self.woken.0.is_empty();
         woken.append(&mut self.woken.0);

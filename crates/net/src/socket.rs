@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::task::{Context, Poll, ready};
 
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
-use socket2::{Domain, Protocol, Type};
+use socket2::{Domain, Protocol, SockRef, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use weir_units::{ByteSize, Duration};
@@ -54,6 +54,8 @@ impl SocketBuffers {
 pub(crate) struct SocketOptions {
     /// The requested buffer sizes.
     pub(crate) buffers: SocketBuffers,
+    /// Whether the receive buffer grows with the number of connections.
+    pub(crate) receive_buffer_grows: bool,
     pub(crate) sharing: PortSharing,
     /// How long to poll the interface's queue.
     pub(crate) busy_poll: Option<Duration>,
@@ -66,6 +68,7 @@ impl SocketOptions {
     pub(crate) const fn new(buffers: SocketBuffers) -> Self {
         Self {
             buffers,
+            receive_buffer_grows: false,
             sharing: PortSharing::Alone,
             busy_poll: None,
             reads_errors: false,
@@ -81,7 +84,8 @@ pub(crate) struct Socket {
     udp: UdpSocketState,
     errors: Option<ErrorQueue>,
     pub(crate) local: SocketAddr,
-    pub(crate) buffers: SocketBuffers,
+    /// The sizes that were granted first.
+    granted: SocketBuffers,
 }
 
 impl Socket {
@@ -103,7 +107,7 @@ impl Socket {
                 .bind_device(Some(interface.as_bytes()))
                 .map_err(|source| EndpointError::interface(interface, source))?;
         }
-        let buffers = set_buffers(&socket, options.buffers).map_err(failed)?;
+        let granted = set_buffers(&socket, options.buffers).map_err(failed)?;
         options.sharing.before_bind(&socket).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
         options.sharing.after_bind(&socket).map_err(failed)?;
@@ -122,8 +126,43 @@ impl Socket {
             udp,
             errors,
             local,
-            buffers,
+            granted,
         })
+    }
+
+    /// Returns the sizes of its buffers.
+    pub(crate) fn buffers(&self) -> SocketBuffers {
+        let receive = SockRef::from(self.io.get_ref()).recv_buffer_size();
+        SocketBuffers {
+            receive: receive.map_or(self.granted.receive, granted),
+            ..self.granted
+        }
+    }
+
+    /// Enlarges the receive buffer, if the kernel allows that.
+    pub(crate) fn grow_receive_buffer(&self, wanted: ByteSize) {
+        let forced = rustix::net::sockopt::set_socket_recv_buffer_size_force(
+            self.io.get_ref(),
+            wanted.as_usize(),
+        );
+        // Without CAP_NET_ADMIN, the system's limit might be less than an earlier size.
+        if forced.is_err() && self.may_have(wanted) {
+            let _ = SockRef::from(self.io.get_ref()).set_recv_buffer_size(wanted.as_usize());
+        }
+        let receive = self.buffers().receive;
+        if receive < wanted {
+            tracing::debug!(%receive, %wanted, "the kernel does not enlarge a receive buffer");
+        }
+    }
+
+    /// Whether a new socket gets a receive buffer of that size.
+    fn may_have(&self, wanted: ByteSize) -> bool {
+        let domain = Domain::for_address(self.local);
+        let Ok(other) = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)) else {
+            return false;
+        };
+        other.set_recv_buffer_size(wanted.as_usize()).is_ok()
+            && (other.recv_buffer_size()).is_ok_and(|size| granted(size) >= wanted)
     }
 
     /// Returns how many datagrams its full receive buffer had no room for.

@@ -4,13 +4,20 @@
 //! ([`SendSocket`]) and looks it up again only when the path's local address or the sockets change.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use weir_units::ByteSize;
 use weir_wire::{BatchContents, Transmit};
 
 use crate::error::EndpointError;
 use crate::socket::{BindAddress, SendError, Socket, SocketBuffers, SocketOptions};
+
+/// What a socket's receive buffer holds for each of its connections, in bytes: answers to ten calls, say. All
+/// connections share the socket, where those of TCP have buffers of their own.
+const SHARE: u64 = 128 * 1024;
+/// The most connections for which receive buffers grow.
+const MOST_SHARES: usize = 2048;
 
 /// All sockets of an endpoint. Its lock is a leaf: nothing else is locked under it.
 pub(crate) struct Sockets {
@@ -22,6 +29,8 @@ pub(crate) struct Sockets {
     held: SocketGuard,
     /// Counts the changes of `state`.
     generation: AtomicU64,
+    /// For how many connections the receive buffers have room.
+    has_room_for: AtomicUsize,
     /// Datagrams for which there was no socket.
     without_socket: AtomicU64,
     /// The generation in which the last of them was logged.
@@ -96,6 +105,7 @@ impl Sockets {
             state: Mutex::new(state),
             held: SocketGuard::default(),
             generation: AtomicU64::new(1),
+            has_room_for: AtomicUsize::new((options.buffers.receive.bytes() / SHARE) as usize),
             without_socket: AtomicU64::new(0),
             logged_in: AtomicU64::new(0),
         })
@@ -146,6 +156,21 @@ impl Sockets {
             .collect()
     }
 
+    /// Grows the receive buffers where so many connections share them, if the kernel allows that.
+    pub(crate) fn make_room(&self, connections: usize) {
+        let connections = connections.min(MOST_SHARES);
+        let before = self.has_room_for.load(Ordering::Relaxed);
+        if connections <= before || !self.options.receive_buffer_grows {
+            return;
+        }
+        let room = connections.next_power_of_two();
+        if self.has_room_for.fetch_max(room, Ordering::Relaxed) == before {
+            let open = self.open();
+            let sockets = open.sockets.iter();
+            sockets.for_each(|socket| socket.grow_receive_buffer(room_for(room)));
+        }
+    }
+
     /// Returns the buffer sizes that the kernel granted the first socket.
     pub(crate) fn buffers(&self) -> SocketBuffers {
         let state = self.lock();
@@ -154,7 +179,7 @@ impl Sockets {
             .iter()
             .filter_map(|bound_socket| bound_socket.socket.as_ref());
         open.next()
-            .map_or(self.options.buffers, |socket| socket.buffers)
+            .map_or(self.options.buffers, |socket| socket.buffers())
     }
 
     /// Returns how many datagrams the open sockets had no room for.
@@ -282,6 +307,10 @@ impl Sockets {
             ..self.options
         };
         let socket = Arc::new(Socket::bind(&bind_address, options)?);
+        let room = room_for(self.has_room_for.load(Ordering::Relaxed));
+        if options.receive_buffer_grows && room > options.buffers.receive {
+            socket.grow_receive_buffer(room);
+        }
         bind_address.address = socket.local;
         let mut state = self.lock();
         let Some(bound_socket) = state.bound_sockets.get_mut(index) else {
@@ -318,6 +347,11 @@ impl Sockets {
     fn lock(&self) -> MutexGuard<'_, SocketTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the size of a receive buffer for this number of connections.
+fn room_for(connections: usize) -> ByteSize {
+    ByteSize::from_bytes(connections as u64 * SHARE)
 }
 
 /// The socket by which a connection's packets leave, cached.
@@ -383,4 +417,41 @@ pub(crate) fn source_address_for(remote: SocketAddr) -> Option<IpAddr> {
     asking.connect(remote).ok()?;
     let source = asking.local_addr().ok()?.ip();
     (!source.is_unspecified()).then_some(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn receive_buffers_grow_with_the_connections_unless_their_size_was_chosen() {
+        let small = ByteSize::from_kib(64);
+        for receive_buffer_grows in [true, false] {
+            let buffers = SocketBuffers {
+                receive: small,
+                send: small,
+            };
+            let address = BindAddress {
+                address: SocketAddr::from(([127, 0, 0, 1], 0)),
+                interface: None,
+            };
+            let options = SocketOptions {
+                receive_buffer_grows,
+                ..SocketOptions::new(buffers)
+            };
+            let sockets = Sockets::bind(vec![address], options).unwrap();
+            // As much as Linux grants everyone by default.
+            sockets.make_room(1);
+            let size = sockets.buffers().receive;
+            let expected = if receive_buffer_grows {
+                room_for(1)
+            } else {
+                small
+            };
+            assert_eq!(size, expected);
+            // Perhaps more than it grants here.
+            sockets.make_room(1 << 20);
+            assert!(sockets.buffers().receive >= size);
+        }
+    }
 }

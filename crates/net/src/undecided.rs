@@ -80,7 +80,9 @@ impl Undecided {
             Route::New(handle, engine) => {
                 let connection = SharedDcquicConnection::new(handle.0, shared.clone(), engine);
                 let connection = routing.insert(handle.0, connection);
+                let open = routing.open;
                 drop(routing);
+                shared.sockets.make_room(open);
                 self.begin(now, &connection);
                 Some(connection)
             }

@@ -81,6 +81,7 @@ impl EndpointBuilder {
             let entered = runtime.enter();
             let options = SocketOptions {
                 buffers: self.buffers,
+                receive_buffer_grows: self.receive_buffer_grows,
                 sharing: PortSharing::of_engine(engines.index(), self.threads),
                 busy_poll: self.busy_poll,
                 // A server alone waits for its clients: they are known to be gone soon enough.

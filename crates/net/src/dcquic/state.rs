@@ -162,17 +162,19 @@ impl ConnectionState {
         opened.early && self.early_data_rejected
     }
 
-    /// Moves `data` into a stream, and finishes it with the last bytes.
-    pub(crate) fn write_and_finish(
+    /// Moves pieces into a stream, and finishes it with the last bytes.
+    pub(crate) fn write_and_finish<'p>(
         &mut self,
         id: StreamId,
-        data: &mut Bytes,
+        pieces: impl IntoIterator<Item = &'p mut Bytes>,
     ) -> Poll<Result<(), WriteError>> {
-        while !data.is_empty() {
-            match self.engine.write_bytes(id, data) {
-                Ok(_) => {}
-                Err(weir_quic::WriteError::Blocked) => return Poll::Pending,
-                Err(error) => return Poll::Ready(Err(self.write_error(error))),
+        for piece in pieces {
+            while !piece.is_empty() {
+                match self.engine.write_bytes(id, piece) {
+                    Ok(_) => {}
+                    Err(weir_quic::WriteError::Blocked) => return Poll::Pending,
+                    Err(error) => return Poll::Ready(Err(self.write_error(error))),
+                }
             }
         }
         let result = self.engine.finish(id);

@@ -177,7 +177,7 @@ impl Call {
                 } => {
                     if let Some(data) = rest {
                         *sent = true;
-                        match state.write_and_finish(opened.id, data) {
+                        match state.write_and_finish(opened.id, [data]) {
                             Poll::Ready(Ok(())) => *rest = None,
                             // A server may answer, or refuse, without reading all of the request.
                             // The stream then says why.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use weir_quic::Direction;
 use weir_units::ByteSize;
 
-use super::{CALL_UNANSWERED, MESSAGE_TOO_LARGE};
+use super::{CALL_UNANSWERED, MESSAGE_TOO_LARGE, Response};
 use crate::chunks::ReadChunks;
 use crate::connection::Connection;
 use crate::dcquic::OpenedStream;
@@ -146,9 +146,9 @@ impl Responder {
     /// # Errors
     /// [`WriteError::Stopped`] where the client has cancelled the call, [`WriteError::Connection`]
     /// where the connection is over.
-    pub async fn respond(mut self, response: impl Into<Bytes>) -> Result<(), WriteError> {
+    pub async fn respond(mut self, response: impl Into<Response>) -> Result<(), WriteError> {
         self.answered = true;
-        self.send.finish_with(response.into()).await
+        self.send.finish_with_response(response.into()).await
     }
 
     /// Refuses the call, with a code for the client.

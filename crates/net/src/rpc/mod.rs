@@ -6,10 +6,12 @@
 
 mod call;
 mod incoming;
+mod response;
 mod serve;
 
 pub use call::{Call, CallError};
 pub use incoming::{IncomingCall, Request, RequestError, Responder};
+pub use response::Response;
 pub use serve::ServeOptions;
 
 use weir_units::ByteSize;

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use bytes::Bytes;
 use weir_units::ByteSize;
 
-use super::{CALL_FAILED, DEFAULT_SIZE_LIMIT, Refusal, Request, Responder};
+use super::{CALL_FAILED, DEFAULT_SIZE_LIMIT, Refusal, Request, Responder, Response};
 use crate::connection::Connection;
 use crate::dcquic::Shared;
 use crate::error::ConnectionError;
@@ -43,14 +42,17 @@ impl Connection {
     /// does not hold up others while the runtime has a free thread. Where the handler panics, its call
     /// fails with [`CallError::Failed`](crate::CallError::Failed), and all others go on;
     /// [`EndpointStats::calls_failed`](crate::EndpointStats::calls_failed) counts them.
-    pub async fn serve<Handler, Answer>(
+    ///
+    /// A handler returns `Bytes`, what they are made of, or a [`Response`] of several pieces.
+    pub async fn serve<Handler, Answer, Reply>(
         &self,
         options: ServeOptions,
         handler: Handler,
     ) -> ConnectionError
     where
         Handler: Fn(Request) -> Answer + Send + Sync + 'static,
-        Answer: Future<Output = Result<Bytes, Refusal>> + Send + 'static,
+        Answer: Future<Output = Result<Reply, Refusal>> + Send + 'static,
+        Reply: Into<Response> + Send + 'static,
     {
         let handler = Arc::new(handler);
         let limit = options.request_limit;
@@ -83,14 +85,15 @@ impl Connection {
     }
 }
 
-async fn answer<Handler, Answer>(
+async fn answer<Handler, Answer, Reply>(
     request: Request,
     mut responder: Responder,
     handler: Arc<Handler>,
     shared: Arc<Shared>,
 ) where
     Handler: Fn(Request) -> Answer,
-    Answer: Future<Output = Result<Bytes, Refusal>>,
+    Answer: Future<Output = Result<Reply, Refusal>>,
+    Reply: Into<Response>,
 {
     match execute(request, &mut responder, &*handler).await {
         Ok(Some(Ok(response))) => {
@@ -112,14 +115,14 @@ async fn answer<Handler, Answer>(
 }
 
 /// Returns the handler's answer, or its panic; `None` where the client does not wait any more.
-async fn execute<Handler, Answer>(
+async fn execute<Handler, Answer, Reply>(
     request: Request,
     responder: &mut Responder,
     handler: &Handler,
-) -> Result<Option<Result<Bytes, Refusal>>, Box<dyn Any + Send>>
+) -> Result<Option<Result<Reply, Refusal>>, Box<dyn Any + Send>>
 where
     Handler: Fn(Request) -> Answer,
-    Answer: Future<Output = Result<Bytes, Refusal>>,
+    Answer: Future<Output = Result<Reply, Refusal>>,
 {
     // After a panic nothing is left of the call but its responder, which the handler does not see.
     let answer = catch_unwind(AssertUnwindSafe(|| handler(request)))?;

@@ -8,12 +8,35 @@ use std::task::Poll;
 use crate::support::{pair, pattern, run};
 use bytes::Bytes;
 use weir_net::{
-    ByteSize, CallError, Connection, Duration, Refusal, Request, RequestError, ServeOptions, rpc,
+    ByteSize, CallError, Connection, Duration, Refusal, Request, RequestError, Response,
+    ServeOptions, rpc,
 };
 
 fn serve(connection: Connection, options: ServeOptions) {
     let echo = |request: Request| async move { Ok(request.body) };
     tokio::spawn(async move { connection.serve(options, echo).await });
+}
+
+#[test]
+fn a_response_may_have_pieces() {
+    run(async {
+        let pair = pair().await;
+        // More than a send buffer takes at once.
+        let pieces = [
+            pattern(0, 3),
+            Bytes::new(),
+            pattern(1, 5_000_000),
+            pattern(2, 4),
+        ];
+        let (server, answer) = (pair.server.clone(), pieces.clone());
+        tokio::spawn(async move {
+            let answer =
+                move |_: Request| std::future::ready(Ok(Response::of_pieces(answer.clone())));
+            server.serve(ServeOptions::default(), answer).await;
+        });
+        let response = pair.client.call("all").await.unwrap();
+        assert!(response == pieces.concat());
+    });
 }
 
 #[test]
@@ -235,7 +258,9 @@ fn a_refused_call_returns_its_code() {
         let server = pair.server.clone();
         tokio::spawn(async move {
             server
-                .serve(ServeOptions::default(), |_| async { Err(Refusal(42)) })
+                .serve(ServeOptions::default(), |_| async {
+                    Err::<Bytes, _>(Refusal(42))
+                })
                 .await
         });
         assert_eq!(pair.client.call("x").await, Err(CallError::Refused(42)));

@@ -25,7 +25,7 @@ fn server(identity: &Identity, early_data: bool) -> Endpoint {
                     } else {
                         "late"
                     };
-                    Ok(early.into())
+                    Ok(early)
                 };
                 connection.serve(ServeOptions::default(), handler).await
             });

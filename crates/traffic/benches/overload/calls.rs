@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -61,12 +61,13 @@ pub(crate) fn read_request(request: &[u8]) -> Option<([u8; NUMBER], u32)> {
     SIZES.contains(&size).then_some((*number, size))
 }
 
-/// Returns the response to a request; `None` if that is malformed.
-pub(crate) fn respond(request: &[u8]) -> Option<Bytes> {
+/// Returns the response to a request in pieces: its number, and zeroes that all responses share, as over
+/// TCP. `None` if the request is malformed.
+pub(crate) fn respond(request: &[u8]) -> Option<[Bytes; 2]> {
+    static ZEROES: LazyLock<Bytes> = LazyLock::new(|| vec![0; *SIZES.end() as usize].into());
     let (number, size) = read_request(request)?;
-    let mut response = vec![0; size as usize];
-    response[..NUMBER].copy_from_slice(&number);
-    Some(response.into())
+    let rest = ZEROES.slice(..size as usize - NUMBER);
+    Some([Bytes::copy_from_slice(&number), rest])
 }
 
 /// The calls of a run.

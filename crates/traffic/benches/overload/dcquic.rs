@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 use weir_net::tls::{ClientTls, ServerTls};
-use weir_net::{Connection, Endpoint, EndpointBuilder, Refusal, Request, ServeOptions};
+use weir_net::{Connection, Endpoint, EndpointBuilder, Refusal, Request, Response, ServeOptions};
 use weir_traffic::calls::identity::{ALPN, SERVER_NAME};
 use weir_traffic::dcquic::settings;
 use weir_traffic::tls::Fingerprint;
@@ -70,8 +70,10 @@ pub(crate) async fn serve(
                     return;
                 };
                 keep(&connections, &connection);
-                let answer =
-                    |request: Request| std::future::ready(respond(&request.body).ok_or(MALFORMED));
+                let answer = |request: Request| {
+                    let response = respond(&request.body).map(Response::of_pieces);
+                    std::future::ready(response.ok_or(MALFORMED))
+                };
                 connection.serve(ServeOptions::default(), answer).await;
             });
         }

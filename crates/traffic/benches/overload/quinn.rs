@@ -112,8 +112,8 @@ async fn serve_connection(incoming: Incoming, connections: Arc<Connections>) {
 async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<(), Failure> {
     let request = receive.read_to_end(REQUEST).await?;
     match respond(&request) {
-        Some(response) => {
-            send.write_chunk(response).await?;
+        Some(mut pieces) => {
+            send.write_all_chunks(&mut pieces).await?;
             send.finish()?;
         }
         None => send.reset(VarInt::from_u32(1))?,
