@@ -5,6 +5,7 @@ import { reason } from "./message.ts";
 import type { Model } from "./model.ts";
 import { isAction, type ActionKnob, type Knob, type ValueKnob } from "./protocol.ts";
 import { formatQuantity, parseQuantity, sliderPosition, sliderValue } from "./quantity.ts";
+import { whenSettled } from "./settle.ts";
 
 /** With more knobs than this there is a field to search them. */
 const SEARCHED = 12;
@@ -87,7 +88,7 @@ function valueRow(model: Model, knob: ValueKnob): Row {
     field.value = formatQuantity(value, knob.unit);
     slider.setAttribute("aria-valuetext", field.value);
   });
-  slider.addEventListener("change", () => {
+  whenSettled(slider, () => {
     dragging = false;
     post(sliderValue(Number(slider.value) / SLIDER_STEPS, knob.minimum, knob.maximum, knob.logarithmic, knob.unit));
   });
