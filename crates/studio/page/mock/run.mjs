@@ -25,8 +25,17 @@ export class Run {
     return { run: name, now, status, speed, log, error: null, knobs };
   }
 
-  all() {
-    return { run: this.name, time: this.time, ports: this.ports, groups: this.groups };
+  thresholds() {
+    return { run: this.name, ports: this.scenario.ports.map(({ name }) => {
+      const turns = this.log.filter(({ knob }) => knob === `queue:${name}:marking.threshold`);
+      const starts = [{ at: 0, value: 30000 }, ...turns];
+      return starts.map(({ at, value }, index) => ({ label: "K", bytes: value, from: at, until: starts[index + 1]?.at ?? null }));
+    }) };
+  }
+
+  // All samples, in events of a bearable size.
+  *parts() {
+    for (let start = 0; start < this.time.length; start += 2000) yield this.since(start, start + 2000);
   }
 
   sample() {
@@ -75,9 +84,9 @@ export class Run {
     return this.since(start);
   }
 
-  since(start) {
-    const cut = (set) => Object.fromEntries(Object.entries(set).map(([key, list]) => [key, list.slice(start)]));
-    return { run: this.name, time: this.time.slice(start), ports: this.ports.map(cut), groups: this.groups.map(cut) };
+  since(start, end) {
+    const cut = (set) => Object.fromEntries(Object.entries(set).map(([key, list]) => [key, list.slice(start, end)]));
+    return { run: this.name, time: this.time.slice(start, end), ports: this.ports.map(cut), groups: this.groups.map(cut) };
   }
 
   // Carries out an action; the time from which samples are void, or null.

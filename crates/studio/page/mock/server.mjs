@@ -28,6 +28,7 @@ setInterval(() => {
     const samples = run.advance(0.04);
     if (samples) tell("samples", samples);
     if (samples || run.touched) tell("state", run.state());
+    if (run.touched) tell("thresholds", run.thresholds());
     run.touched = false;
   }
 }, 40);
@@ -40,13 +41,13 @@ function post(path, body) {
   switch (path) {
     case "/api/control": {
       const from = run.control(body);
-      if (from !== null) { tell("reset", { run: run.name, from }); if (from > 0) tell("samples", run.all()); }
+      if (from !== null) { tell("reset", { run: run.name, from }); for (const part of run.parts()) tell("samples", part); }
       break;
     }
     case "/api/speed": run.speed = body.speed; break;
     case "/api/change": run.change(body, (message) => { throw new Wrong(message); }); break;
     case "/api/undo": run.log.pop(); run.replayKnobs(); break;
-    case "/api/fork": runs.set("b", run.fork("b")); tell("state", runs.get("b").state()); tell("samples", runs.get("b").all()); break;
+    case "/api/fork": runs.set("b", run.fork("b")); tell("state", runs.get("b").state()); for (const part of runs.get("b").parts()) tell("samples", part); break;
     case "/api/close": runs.delete(body.run); tell("closed", { run: body.run }); break;
     default: return false;
   }
@@ -64,8 +65,8 @@ function get(url, response) {
     case "/api/completions": return json(run.completions());
     case "/api/events":
       response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-      for (const each of runs.values()) send(response, "state", each.state());
-      for (const each of runs.values()) if (each.time.length > 0) send(response, "samples", each.all());
+      for (const each of runs.values()) { send(response, "state", each.state()); send(response, "thresholds", each.thresholds()); }
+      for (const each of runs.values()) for (const part of each.parts()) send(response, "samples", part);
       listeners.add(response);
       response.on("close", () => listeners.delete(response));
       return;

@@ -5,12 +5,9 @@ import { element } from "./element.ts";
 import type { Run } from "./model.ts";
 import { plain, readable } from "./quantity.ts";
 import type { Selection } from "./selection.ts";
-import { growth, meanOverTime } from "./series.ts";
+import { growth, meanOverTime, meanRate } from "./series.ts";
 
-/** At most this many groups stand in the table: those with the most goodput. */
-const MOST_GROUPS = 40;
-
-export function compare(board: Board, selection: Selection, host: HTMLElement): void {
+export function compare(board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
   let last = 0;
   let later = 0;
   const refresh = (): void => {
@@ -22,24 +19,22 @@ export function compare(board: Board, selection: Selection, host: HTMLElement): 
       return;
     }
     last = performance.now();
-    host.replaceChildren(...tables(board, selection));
+    host.replaceChildren(...tables(board, ports, groups));
   };
   board.onRange(refresh);
 }
 
-function tables(board: Board, selection: Selection): HTMLElement[] {
+function tables(board: Board, ports: Selection, groups: Selection): HTMLElement[] {
   const { model } = board;
   const { from, to } = board.range;
   const runs = model.all;
   if (runs.length === 0) return [];
   const count = (value: number): string => Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–";
+  // Shares are of all groups, shown or not.
   const goodput = runs.map((run) => model.scenario.groups.map((_, group) =>
-    meanOverTime(run.series.time, run.series.groups[group]!.goodput, from, to) || 0));
+    meanRate(run.series.time, run.series.groups[group]!.delivered, from, to) || 0));
   const total = goodput.map((means) => means.reduce((sum, mean) => sum + mean, 0));
-  const order = model.scenario.groups.map((_, group) => group)
-    .sort((x, y) => model.scenario.groups.length > MOST_GROUPS ? goodput[0]![y]! - goodput[0]![x]! : x - y)
-    .slice(0, MOST_GROUPS);
-  const groups = table("Group", ["Goodput", "Share", "Marks", "Sent again", "Time-outs"], runs, order.map((group) => ({
+  const groupTable = table("Group", ["Goodput", "Share", "Marks", "Sent again", "Time-outs"], runs, groups.chosen.map((group) => ({
     name: model.scenario.groups[group]!.name,
     aside: model.scenario.groups[group]!.algorithm,
     cells: runs.map(({ series }, index) => [
@@ -50,14 +45,13 @@ function tables(board: Board, selection: Selection): HTMLElement[] {
       count(growth(series.time, series.groups[group]!.timeouts, from, to)),
     ]),
   })));
-  const ports = table("Port", ["Mean queue", "Marks", "Drops", "Load"], runs, selection.ports.map((port) => ({
+  const portTable = table("Port", ["Mean queue", "Marks", "Drops", "Load"], runs, ports.chosen.map((port) => ({
     name: model.scenario.ports[port]!.name,
     aside: "",
     cells: runs.map(({ series }) => {
       const columns = series.ports[port]!;
-      const end = Math.min(to, series.last);
       const mean = meanOverTime(series.time, columns.queue, from, to);
-      const load = (growth(series.time, columns.sent, from, to) * 8) / ((end - from) * model.scenario.ports[port]!.rate);
+      const load = meanRate(series.time, columns.sent, from, to) / model.scenario.ports[port]!.rate;
       return [
         Number.isNaN(mean) ? "–" : readable(mean, "bytes", 3),
         count(growth(series.time, columns.marks, from, to)),
@@ -67,7 +61,7 @@ function tables(board: Board, selection: Selection): HTMLElement[] {
     }),
   })));
   const about = `From ${readable(from, "seconds", 4)} to ${readable(to, "seconds", 4)}, as the plots show.`;
-  return [element("p", { class: "aside" }, about), groups, ports];
+  return [element("p", { class: "aside" }, about), groupTable, portTable];
 }
 
 interface TableRow {

@@ -97,12 +97,19 @@ function slowdowns(bins: Bin[]): SVGElement {
   bins.forEach((bin, index) => svg.append(
     drawn("text", { x: x(index), y: bottom + 18, "text-anchor": "middle" }, bin.size),
     drawn("text", { x: x(index), y: bottom + 34, "text-anchor": "middle", class: "small" }, `n = ${bin.completed.toLocaleString("en")}`)));
+  const ends: { name: string; x: number; y: number }[] = [];
   PERCENTILES.forEach((name, line) => {
     const known = bins.flatMap((bin, index) => bin[name] ? [[x(index), y.at(bin[name])] as const] : []);
     svg.append(drawn("polyline", { class: `line s${line}`, points: known.map(([left, top]) => `${left},${top}`).join(" ") }),
       ...known.map(([left, top]) => drawn("circle", { cx: left, cy: top, r: 3, class: `dot s${line}` })));
     const end = known.at(-1);
-    if (end) svg.append(drawn("text", { x: end[0] + 7, y: end[1] - 5, class: "note" }, name));
+    if (end) ends.push({ name, x: end[0] + 8, y: end[1] + 4 });
   });
+  // Labels that would lie on each other move apart, from the lowest up.
+  let below = Infinity;
+  for (const { name, x: left, y: top } of ends.sort((a, b) => b.y - a.y)) {
+    below = Math.min(top, below - 12);
+    svg.append(drawn("text", { x: left, y: below, class: "note" }, name));
+  }
   return svg;
 }

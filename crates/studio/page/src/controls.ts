@@ -1,11 +1,12 @@
 // The header: virtual time, play and pause, step, restart, speed, and the keyboard.
+import type { Board } from "./board.ts";
 import * as client from "./client.ts";
 import { byId, element, setText } from "./element.ts";
 import { tell } from "./message.ts";
 import type { Model } from "./model.ts";
 import type { RunName, RunState } from "./protocol.ts";
 import { formatQuantity, readable, parseQuantity, plain, scaleFor } from "./quantity.ts";
-import type { Board } from "./board.ts";
+import { whenSettled } from "./settle.ts";
 
 /** Virtual seconds per second; null is as fast as the machine can. */
 const SPEEDS: (number | null)[] = [null, 1, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6];
@@ -42,7 +43,7 @@ export function controls(model: Model, board: Board): void {
     dragging = true;
     setText(byId("now"), timeText(Number(time.value), duration));
   });
-  time.addEventListener("change", () => {
+  whenSettled(time, () => {
     dragging = false;
     void seek(Number(time.value));
   });

@@ -5,12 +5,14 @@ import { reason } from "./message.ts";
 import type { Model } from "./model.ts";
 import { isAction, type ActionKnob, type Knob, type ValueKnob } from "./protocol.ts";
 import { formatQuantity, parseQuantity, sliderPosition, sliderValue } from "./quantity.ts";
+import { whenSettled } from "./settle.ts";
 
 /** With more knobs than this there is a field to search them. */
 const SEARCHED = 12;
 /** With more sections than this only the first ones are open. */
 const OPEN_SECTIONS = 4;
 const SLIDER_STEPS = 1000;
+const UNLIMITED = "unlimited";
 
 /** A knob's row and how to show what it stands at. */
 interface Row {
@@ -56,7 +58,9 @@ function valueRow(model: Model, knob: ValueKnob): Row {
   const slider = element("input", { type: "range", min: 0, max: SLIDER_STEPS, step: 1, id: `${id}-slider`, "aria-label": `${knob.section}: ${knob.label}`, "data-knob": knob.id });
   const field = element("input", { type: "text", id, class: "quantity", autocomplete: "off", spellcheck: "false", inputmode: "text", "aria-describedby": `${id}-error` });
   const error = element("p", { class: "error", id: `${id}-error`, role: "status" });
-  const range = `${formatQuantity(knob.minimum, knob.unit, 4)} to ${formatQuantity(knob.maximum, knob.unit, 4)}`;
+  const written = (value: number): string =>
+    knob.open && value >= knob.maximum ? UNLIMITED : formatQuantity(value, knob.unit);
+  const range = `${formatQuantity(knob.minimum, knob.unit, 4)} to ${knob.open ? UNLIMITED : formatQuantity(knob.maximum, knob.unit, 4)}`;
   const node = element("div", { class: "knob" },
     element("label", { for: id, title: range }, element("code", {}, knob.label)), field, slider, error);
   let dragging = false;
@@ -68,7 +72,7 @@ function valueRow(model: Model, knob: ValueKnob): Row {
   };
   const show = (value: number): void => {
     shown = value;
-    field.value = formatQuantity(value, knob.unit);
+    field.value = written(value);
     slider.value = String(Math.round(sliderPosition(value, knob.minimum, knob.maximum, knob.logarithmic) * SLIDER_STEPS));
     slider.setAttribute("aria-valuetext", field.value);
   };
@@ -84,14 +88,15 @@ function valueRow(model: Model, knob: ValueKnob): Row {
   slider.addEventListener("input", () => {
     dragging = true;
     const value = sliderValue(Number(slider.value) / SLIDER_STEPS, knob.minimum, knob.maximum, knob.logarithmic, knob.unit);
-    field.value = formatQuantity(value, knob.unit);
+    field.value = written(value);
     slider.setAttribute("aria-valuetext", field.value);
   });
-  slider.addEventListener("change", () => {
+  whenSettled(slider, () => {
     dragging = false;
     post(sliderValue(Number(slider.value) / SLIDER_STEPS, knob.minimum, knob.maximum, knob.logarithmic, knob.unit));
   });
   field.addEventListener("change", () => {
+    if (knob.open && field.value.trim() === UNLIMITED) return post(knob.maximum);
     const parsed = parseQuantity(field.value, knob.unit);
     if ("error" in parsed) return wrong(parsed.error);
     if (parsed.value < knob.minimum || parsed.value > knob.maximum) return wrong(`must be from ${range}`);

@@ -58,6 +58,7 @@ export class Model {
   close(run: RunName): void {
     this.runs.delete(run);
     this.unconfirmed.delete(run);
+    this.thresholds.delete(run);
     if (this.chosen === run) this.chosen = "a";
     this.changed();
   }

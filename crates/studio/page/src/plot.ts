@@ -101,6 +101,10 @@ export class Plot {
 
   /** The unit that suits values up to `size`: its factor and its name. */
   scale(size: number): { factor: number; name: string } {
+    if (this.spec.unit === "count" && size >= 1e4) {
+      const [factor, name] = size >= 1e6 ? [1e6, "million"] : [1e3, "thousand"];
+      return { factor, name: name + this.spec.per };
+    }
     const { suffix, factor } = scaleFor(size, this.spec.unit);
     return { factor, name: suffix + this.spec.per };
   }
@@ -176,7 +180,8 @@ export class Plot {
         show: !this.hidden.has(line.key),
         stroke: () => lineColour(line.index, line.run),
         dash: lineDash(line.index, line.run),
-        width: 1.4,
+        // Browsers draw thin lines much faster, and many lines read better so.
+        width: this.lines.length > 6 ? 1 : 1.4,
         points: { show: false },
       }))],
       cursor: {
@@ -214,7 +219,7 @@ export class Plot {
 
   private valueLabels(chart: uPlot, splits: number[]): string[] {
     const { factor, name } = this.scale(chart.scales["y"]?.max ?? 0);
-    setText(this.unitLabel, name === "" ? "" : `(${name.startsWith("/") ? `per second` : name})`);
+    setText(this.unitLabel, name === "" ? "" : `(${name.replace("/s", name === "/s" ? "per second" : " per second")})`);
     return splits.map((value) => plain(value / factor, 4));
   }
 

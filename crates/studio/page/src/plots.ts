@@ -7,24 +7,24 @@ import type { Selection } from "./selection.ts";
 import type { GroupColumns, PortColumns } from "./series.ts";
 import { thresholdsOf } from "./thresholds.ts";
 
-export function addPlots(board: Board, selection: Selection, host: HTMLElement): void {
+export function addPlots(board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
   const model = board.model;
   const moments = (): Moment[] => model.all.flatMap((run) => run.state.log.map(({ at, text }) => ({ at, text })));
   const label = (name: string, run: Run): string => model.runs.size > 1 ? `${name} (${run.state.run})` : name;
 
   const portLines = (column: keyof PortColumns, counter: boolean) => (): Line[] =>
-    selection.ports.flatMap((port, index) => model.all.map((run): Line => ({
+    ports.chosen.flatMap((port, index) => model.all.map((run): Line => ({
       key: `${port} ${run.state.run}`,
       label: label(model.scenario.ports[port]!.name, run),
       index, run: run.state.run, time: run.series.time, values: run.series.ports[port]![column], counter,
     })));
   const groupLines = (column: keyof GroupColumns, counter: boolean) => (): Line[] =>
-    model.scenario.groups.flatMap((group, index) => model.all.map((run): Line => ({
-      key: `${group.name} ${run.state.run}`,
-      label: label(group.name, run),
-      index, run: run.state.run, time: run.series.time, values: run.series.groups[index]![column], counter,
+    groups.chosen.flatMap((group, index) => model.all.map((run): Line => ({
+      key: `${group} ${run.state.run}`,
+      label: label(model.scenario.groups[group]!.name, run),
+      index, run: run.state.run, time: run.series.time, values: run.series.groups[group]![column], counter,
     })));
-  const levels = (): Level[] => selection.ports.flatMap((port) => model.all.flatMap((run) =>
+  const levels = (): Level[] => ports.chosen.flatMap((port) => model.all.flatMap((run) =>
     thresholdsOf(model, run.state, port).map(({ label: name, bytes, from, until }): Level => ({
       label: name, run: run.state.run, value: bytes, from: from ?? 0, until: until ?? Infinity,
     }))));
@@ -32,7 +32,7 @@ export function addPlots(board: Board, selection: Selection, host: HTMLElement):
 
   const spec = (id: string, title: string, unit: Unit, per: string, lines: () => Line[], of: () => Level[]): PlotSpec => ({
     id, title, unit, per, lines, levels: of, moments,
-    empty: id === "goodput" || id === "window" ? "The scenario has no groups." : "No port is chosen.",
+    empty: id === "goodput" || id === "window" ? "No group is chosen." : "No port is chosen.",
   });
   board.add(host, spec("queue", "Queue of ports", "bytes", "", portLines("queue", false), levels));
   board.add(host, spec("goodput", "Goodput by group", "bits/s", "", groupLines("goodput", false), none));

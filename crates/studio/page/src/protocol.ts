@@ -55,6 +55,8 @@ export interface ValueKnob {
   minimum: number;
   maximum: number;
   logarithmic: boolean;
+  /** Whether the maximum stands for no limit at all. */
+  open?: boolean;
 }
 
 export interface ActionKnob {

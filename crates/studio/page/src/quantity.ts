@@ -54,14 +54,16 @@ export function scaleFor(size: number, unit: Unit): { suffix: string; factor: nu
 /** The quantity as a scenario file would have it, with at most `digits` significant digits. */
 export function formatQuantity(value: number, unit: Unit, digits = 6): string {
   const { suffix, factor } = scaleFor(value, unit);
-  return plain(value / factor, digits) + (suffix === "packets" ? "" : suffix);
+  return plain(value / factor, digits) + (suffix === "packets" ? " packets" : suffix);
 }
 
 /** The quantity for reading: with a space before its unit. */
 export function readable(value: number, unit: Unit, digits = 4): string {
   if (!Number.isFinite(value)) return "–";
   const { suffix, factor } = scaleFor(value, unit);
-  return plain(value / factor, digits) + (suffix === "" ? "" : ` ${suffix}`);
+  // A part of a byte is only a mean's.
+  const shown = suffix === "B" ? Math.round(value) : value / factor;
+  return plain(shown, digits) + (suffix === "" ? "" : ` ${suffix}`);
 }
 
 /** A number without an exponent where that is shorter to read. */

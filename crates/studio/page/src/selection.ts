@@ -1,19 +1,50 @@
-// Which ports the plots show: the worst first (largest mean queue), until somebody chooses.
-import type { Model } from "./model.ts";
-import { meanOverTime } from "./series.ts";
+// Which ports or groups the plots show: the worst first, until somebody chooses.
+import type { Model, Run } from "./model.ts";
+import { meanOverTime, meanRate } from "./series.ts";
 
-export const MOST_PORTS = 16;
-/** This many of the worst ports are shown when nobody has chosen. */
-const SHOWN = 4;
+/** At most this many are shown: more lines cannot be told apart. */
+export const MOST = 16;
+
+/** What there is to choose from. */
+export interface Choice {
+  names: string[];
+  /** How many of the worst are shown when nobody has chosen. */
+  shown: number;
+  /** What they are ranked by. */
+  measure(run: Run, index: number): number;
+  /** Whether the largest measure is the worst. */
+  largestFirst: boolean;
+}
+
+/** Measured ports: the largest mean queue is the worst. */
+export function portChoice(model: Model): Choice {
+  return {
+    names: model.scenario.ports.map(({ name }) => name),
+    shown: 4,
+    measure: ({ series }, port) => meanOverTime(series.time, series.ports[port]!.queue, -Infinity, Infinity),
+    largestFirst: true,
+  };
+}
+
+/** Groups: the least mean goodput is the worst. */
+export function groupChoice(model: Model): Choice {
+  const names = model.scenario.groups.map(({ name }) => name);
+  return {
+    names,
+    shown: Math.min(names.length, MOST),
+    measure: ({ series }, group) => meanRate(series.time, series.groups[group]!.delivered, 0, Infinity),
+    largestFirst: false,
+  };
+}
 
 export class Selection {
-  private chosen: number[] | null = null;
-  private ranked: { port: number; mean: number }[] = [];
+  private selected: number[] | null = null;
+  private ranked: { index: number; mean: number }[];
   private rankedAt = -Infinity;
   private listeners: (() => void)[] = [];
 
-  constructor(private readonly model: Model) {
-    this.ranked = model.scenario.ports.map((_, port) => ({ port, mean: 0 }));
+  constructor(private readonly model: Model, readonly choice: Choice) {
+    this.ranked = choice.names.map((_, index) => ({ index, mean: 0 }));
     model.onChange(() => this.rank());
   }
 
@@ -22,33 +53,33 @@ export class Selection {
   }
 
   get isManual(): boolean {
-    return this.chosen !== null;
+    return this.selected !== null;
   }
 
-  /** The measured ports whose lines are shown. */
-  get ports(): number[] {
-    return this.chosen ?? this.ranked.slice(0, SHOWN).map(({ port }) => port).sort((a, b) => a - b);
+  /** The indices of those that are shown. */
+  get chosen(): number[] {
+    return this.selected ?? this.ranked.slice(0, this.choice.shown).map(({ index }) => index).sort((a, b) => a - b);
   }
 
-  /** All measured ports with their mean queues, the worst first. */
-  get worst(): readonly { port: number; mean: number }[] {
+  /** All, with what they are ranked by, the worst first. */
+  get worst(): readonly { index: number; mean: number }[] {
     return this.ranked;
   }
 
-  has(port: number): boolean {
-    return this.ports.includes(port);
+  has(index: number): boolean {
+    return this.chosen.includes(index);
   }
 
-  toggle(port: number): void {
-    const ports = this.ports;
-    if (ports.includes(port)) this.chosen = ports.filter((other) => other !== port);
-    else if (ports.length < MOST_PORTS) this.chosen = [...ports, port];
+  toggle(index: number): void {
+    const chosen = this.chosen;
+    if (chosen.includes(index)) this.selected = chosen.filter((other) => other !== index);
+    else if (chosen.length < MOST) this.selected = [...chosen, index];
     this.tell();
   }
 
-  /** Leaves the choice to the queues again. */
+  /** Leaves the choice to the ranking again. */
   release(): void {
-    this.chosen = null;
+    this.selected = null;
     this.rankedAt = -Infinity;
     this.rank();
     this.tell();
@@ -64,10 +95,10 @@ export class Selection {
     const run = this.model.runs.get("a");
     if (!run || performance.now() - this.rankedAt < 1000) return;
     this.rankedAt = performance.now();
-    const { time, ports } = run.series;
-    this.ranked = ports
-      .map((columns, port) => ({ port, mean: meanOverTime(time, columns.queue, -Infinity, Infinity) || 0 }))
-      .sort((x, y) => y.mean - x.mean || x.port - y.port);
+    const sign = this.choice.largestFirst ? -1 : 1;
+    this.ranked = this.choice.names
+      .map((_, index) => ({ index, mean: this.choice.measure(run, index) || 0 }))
+      .sort((x, y) => sign * (x.mean - y.mean) || x.index - y.index);
     for (const listener of this.listeners) listener();
   }
 }

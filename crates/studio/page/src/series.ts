@@ -3,7 +3,7 @@ import type { Samples } from "./protocol.ts";
 
 /** Numbers of a column, in a buffer that doubles when it is full. */
 export class Column {
-  private buffer = new Float64Array(1024);
+  private buffer = new Float64Array(64);
   length = 0;
 
   push(values: ArrayLike<number | null>, start = 0): void {
@@ -108,12 +108,21 @@ export function meanOverTime(time: Column, values: Column, from: number, to: num
   return weight > 0 ? sum / weight : NaN;
 }
 
+/** The mean bits per second at which a column of cumulated bytes grew in [from, to], as far as there are samples. */
+export function meanRate(time: Column, bytes: Column, from: number, to: number): number {
+  const span = Math.min(to, time.length === 0 ? 0 : time.at(time.length - 1)) - Math.max(from, 0);
+  return span > 0 ? (8 * growth(time, bytes, from, to)) / span : NaN;
+}
+
 /** How much a cumulated column grew in [from, to]. */
 export function growth(time: Column, values: Column, from: number, to: number): number {
   const times = time.view();
-  const end = firstAtLeast(times, to + 1e-15) - 1;
+  const lastUpTo = (time: number): number => {
+    const found = firstAtLeast(times, time);
+    return times[found] === time ? found : found - 1;
+  };
+  const [start, end] = [lastUpTo(from), lastUpTo(to)];
   if (end < 0) return 0;
-  const start = Math.max(firstAtLeast(times, from) - 1, -1);
   // Before the first sample nothing is counted yet.
   return values.at(end) - (start < 0 ? 0 : values.at(start));
 }

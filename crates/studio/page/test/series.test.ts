@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { growth, meanOverTime, RunSeries } from "../src/series.ts";
+import { growth, meanOverTime, meanRate, RunSeries } from "../src/series.ts";
 
 function samples(times: number[], queue: number[]) {
   return { run: "a" as const, time: times, ports: [{ queue, sent: queue, marks: queue, drops: queue }], groups: [] };
@@ -42,9 +42,17 @@ test("means weigh samples by the time that they stand for", () => {
   assert.equal(meanOverTime(series.time, series.ports[0]!.queue, 0, 4), (10 * 1 + 20 * 3) / 4);
 });
 
-test("growth counts from the sample before the range", () => {
+test("growth counts from the last sample up to the range", () => {
   const series = new RunSeries(1, 0);
   series.append(samples([1, 2, 3, 4], [5, 7, 11, 20]));
   assert.equal(growth(series.time, series.ports[0]!.marks, 0, 10), 20);
   assert.equal(growth(series.time, series.ports[0]!.marks, 2.5, 3.5), 4);
+});
+
+test("a mean rate is over the time that has samples", () => {
+  const series = new RunSeries(1, 0);
+  series.append(samples([1, 2, 3, 4], [100, 200, 300, 400]));
+  assert.equal(meanRate(series.time, series.ports[0]!.sent, 0, 100), 800);
+  assert.equal(meanRate(series.time, series.ports[0]!.sent, 2, 4), 8 * 200 / 2);
+  assert.ok(Number.isNaN(meanRate(series.time, series.ports[0]!.sent, 9, 10)));
 });
