@@ -232,3 +232,53 @@ pub(crate) fn time(seconds: f64) -> Option<Time> {
     let is_time = seconds.is_finite() && (0.0..1e9).contains(&seconds);
     is_time.then(|| Time::ZERO + Duration::from_secs_f64(seconds))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use weir_scenario::shipped::SHIPPED;
+
+    use super::*;
+
+    /// A value of a knob that is not the one it has.
+    fn another(knob: &Knob) -> f64 {
+        let lower = (knob.value * 0.9).max(knob.range.minimum);
+        if lower < knob.value {
+            lower
+        } else {
+            knob.value * 1.1
+        }
+    }
+
+    #[test]
+    fn every_knob_of_the_shipped_scenarios_writes_what_a_file_accepts() {
+        let mut tried = 0;
+        for (name, text) in SHIPPED {
+            let script = Script::of_file(name, text);
+            let scenario = script.scenario().unwrap();
+            let middle = Time::ZERO + scenario.duration / 2;
+            let mut seen = HashSet::new();
+            for knob in Knob::all(&scenario) {
+                let what = std::mem::discriminant(&knob.target);
+                if !seen.insert((what, knob.key)) {
+                    continue;
+                }
+                let mut changed = script.clone();
+                match &knob.target {
+                    Target::Link(port) => changed.fail(middle, &knob, port).unwrap(),
+                    _ => changed.set(middle, &knob, another(&knob)),
+                }
+                if let Err(error) = changed.scenario() {
+                    panic!(
+                        "{name}, {}: {error}\n{}",
+                        knob.id,
+                        changed.log[0].change.table()
+                    );
+                }
+                tried += 1;
+            }
+        }
+        assert!(tried > 150, "{tried}");
+    }
+}
