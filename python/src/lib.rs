@@ -36,6 +36,7 @@ fn _weir(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::parameters, module)?)?;
     module.add_function(wrap_pyfunction!(run::scenarios, module)?)?;
+    module.add_function(wrap_pyfunction!(run::mean_interval, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::base_units, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::differing_code, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::carry_out_task, module)?)

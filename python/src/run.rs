@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use weir_results::{RunFrames, Summary};
+use weir_results::{MeanInterval, RunFrames, Summary};
 use weir_scenario::{Setting, shipped};
 use weir_sim::{Experiment, ExperimentInfo, Outcome, Results, Run, Simulation};
 use weir_sweep::thread_time;
@@ -24,6 +24,15 @@ type Tables = (Table, Table, Table);
 
 /// `summary.json`, the tables of the scenario's own run, those of the variants by name.
 type PyRunResult = (String, Tables, Vec<(String, Tables)>);
+
+/// Returns the mean of repetitions, and half the width of its 95 % confidence interval if there are several.
+#[pyfunction]
+pub(crate) fn mean_interval(values: Vec<f64>) -> PyResult<(f64, Option<f64>)> {
+    let interval = MeanInterval::of(&values);
+    let interval =
+        interval.ok_or_else(|| pyo3::exceptions::PyValueError::new_err("there are no values"))?;
+    Ok((interval.mean, interval.half_width))
+}
 
 /// Simulates a scenario, a file or a shipped one, with settings and congestion controls by name. Returns `summary.json`,
 /// the tables of the scenario's own values, and those of its variants by name, if these are wanted.

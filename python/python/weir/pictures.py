@@ -27,6 +27,7 @@ try:
 except ImportError as error:
     raise missing("weir.pictures", "learn", error) from error
 
+from weir.intervals import over_seeds
 from weir.surrogate.data import Data, dataset
 from weir.surrogate.evaluation import learning_curve, summarize
 from weir.surrogate.model import FEWEST, Surrogate
@@ -48,7 +49,8 @@ TITLES = {
 def heat_maps(data: Data, output: str = "share", rtt: float | None = None) -> Figure:
     """The paper's Figures 2 (`share`) and 3 (`drops`): an output over the ECN threshold and the drop-tail
     threshold, one map per line rate, which the paper does not state. `rtt` selects CUBIC's RTT in seconds;
-    by default the middle one of the data.
+    by default the middle one of the data. With several seeds the colours are means, and the title has the widest of
+    their 95 % confidence intervals.
 
     Raises DatasetError where the data has no drop-tail settings.
     """
@@ -69,14 +71,15 @@ def heat_maps(data: Data, output: str = "share", rtt: float | None = None) -> Fi
         part = frame if rate is None else frame.filter(pl.col(RATE) == rate)
         marks, levels = (part[name].unique().sort().to_numpy() for name in (ECN, HIGH))
         cells = np.full((len(marks), len(levels)), np.nan)
-        means = part.group_by(ECN, HIGH).agg(pl.col("value").mean())
-        for mark, level, value in means.select(ECN, HIGH, "value").iter_rows():
+        means = over_seeds(part, (ECN, HIGH), "value")
+        for mark, level, value in means.select(ECN, HIGH, "mean").iter_rows():
             cells[np.searchsorted(marks, mark), np.searchsorted(levels, level)] = value
         image = axis.imshow(cells, origin="upper", aspect="auto", cmap="viridis", vmin=least, vmax=most)
         axis.set_xticks(range(len(levels)), [f"{level / KB:.0f}" for level in levels], rotation=60)
         axis.set_yticks(range(len(marks)), [f"{mark / KB:.0f}" for mark in marks])
         axis.set_xlabel("drop-tail threshold, KB")
-        axis.set_title("" if rate is None else f"{rate / 1e9:g} Gbps")
+        title = "" if rate is None else f"{rate / 1e9:g} Gbps"
+        axis.set_title(f"{title}\n{_widest(means)}".strip())
     axes[0].set_ylabel("ECN threshold, KB")
     figure.colorbar(image, ax=list(axes), label=TITLES.get(output, output))
     return figure
@@ -88,7 +91,7 @@ def red_against_drop_tail(data: Data) -> Figure:
     _needs(data, LOW, HIGH)
     names = ("drops", "queue_mean", "queue_max")
     frame = data.frame.with_columns([pl.Series(f"_{name}", data.y(name)) for name in names])
-    keys = [name for name in data.inputs if name != LOW]
+    keys = [name for name in data.inputs if name != LOW] + ["seed"]
     tail = frame.filter(pl.col(LOW) == pl.col(HIGH)).group_by(keys).agg([pl.col(f"_{name}").mean() for name in names])
     red = frame.filter(pl.col(LOW) < pl.col(HIGH))
     pairs = red.join(tail, on=keys, suffix="_tail")
@@ -107,7 +110,7 @@ def red_against_drop_tail(data: Data) -> Figure:
 
 def over_axes(data: Data, outputs: Sequence[str] | None = None) -> Figure:
     """Each output over the input with the most values, a line for each combination of up to two others with the fewest;
-    means over all else, with the standard deviation."""
+    means over all else, and with several seeds their 95 % confidence intervals."""
     outputs = data.outputs() if outputs is None else outputs
     names = list(dict.fromkeys(name.partition("=")[0] for name in data.inputs))
     values = {name: data.frame[name].n_unique() for name in names}
@@ -119,17 +122,35 @@ def over_axes(data: Data, outputs: Sequence[str] | None = None) -> Figure:
     for axis, output in zip(figure.subplots(1, len(outputs), squeeze=False)[0], outputs):
         lines = frame.group_by(others, maintain_order=True) if others else [((), frame)]
         for key, part in lines:
-            value = pl.col(f"_{output}")
-            means = part.group_by(across).agg(value.mean().alias("mean"), value.std().fill_null(0).alias("std"))
-            means = means.sort(across)
+            means = over_seeds(part, (across,), f"_{output}")
             label = ", ".join(f"{name}={_cell(text)}" for name, text in zip(others, key))
             at = means[across].to_list()
-            axis.errorbar(at, means["mean"].to_list(), means["std"].to_list(), marker="o", capsize=3, label=label or None)
+            bars = means["half_width"].fill_null(0).to_list()
+            axis.errorbar(at, means["mean"].to_list(), bars, marker="o", capsize=3, label=label or None)
         axis.set_title(TITLES.get(output, output), fontsize="medium")
         axis.set_xlabel(across)
     if others:
         axis.legend(fontsize="x-small")
     return figure
+
+
+def means_over_seeds(data: Data, outputs: Sequence[str] | None = None) -> pl.DataFrame:
+    """Each output for each combination of the inputs: the mean over the seeds, and half the width of its 95 %
+    confidence interval in a column `± OUTPUT`.
+
+    Raises DatasetError if there is one seed only.
+    """
+    if data.frame["seed"].n_unique() < 2:
+        raise DatasetError("the sweep has one seed, so that there are no intervals")
+    names = list(dict.fromkeys(name.partition("=")[0] for name in data.inputs))
+    table: pl.DataFrame | None = None
+    for output in data.outputs() if outputs is None else outputs:
+        frame = data.frame.with_columns(pl.Series("_value", data.y(output)))
+        means = over_seeds(frame, names, "_value")
+        own = means.rename({"mean": output, "half_width": f"± {output}"}).drop("seeds")
+        table = own if table is None else table.join(own, on=names, how="full", coalesce=True)
+    assert table is not None
+    return table.sort(names)
 
 
 def learning_curves(scores: pl.DataFrame) -> Figure:
@@ -185,7 +206,10 @@ def sweep_report(data: Data, *, models: Sequence[str] = ("paper-deep", "gaussian
     """A page about a sweep: its outputs over its keys, for thresholds heat maps and RED against drop-tail, and the
     accuracy of models. Plots that the data does not support are left out, with the reason."""
     page = _Page(f"A sweep of {len(data)} runs", f"Made by these parts of weir's code: {data.code}.")
+    seeds = data.frame["seed"].n_unique()
     page.add("Outputs over the sweep's keys", lambda: over_axes(data))
+    if seeds > 1:
+        page.table(f"Means over {seeds} seeds, ± half of the 95 % confidence interval", means_over_seeds(data))
     if {ECN, LOW, HIGH} <= set(data.inputs):
         for output in ("share", "drops"):
             page.add(TITLES[output], lambda output=output: heat_maps(data, output))
@@ -259,6 +283,12 @@ class _Page:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
             f"<style>{style}</style><body>{''.join(self.parts)}</body></html>\n"
         )
+
+
+def _widest(means: pl.DataFrame) -> str:
+    """Says how exact the means of a map are; nothing with one seed."""
+    widths = means["half_width"].drop_nulls().to_list()
+    return f"means of {max(means['seeds'].to_list())} seeds, at most ± {max(widths):.3g} (95 %)" if widths else ""
 
 
 def _cell(value: object) -> str:
