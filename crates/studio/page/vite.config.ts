@@ -1,5 +1,9 @@
 // Builds the page into three files with fixed names, which the Rust crate embeds.
+import { readFileSync } from "node:fs";
 import { defineConfig } from "vite";
+
+// The built script contains uPlot, whose license asks that its text goes along.
+const license = readFileSync("node_modules/uplot/LICENSE", "utf8").trim();
 
 export default defineConfig({
   base: "./",
@@ -14,6 +18,7 @@ export default defineConfig({
         entryFileNames: "studio.js",
         assetFileNames: "studio.[ext]",
         codeSplitting: false,
+        postBanner: `/*! With uPlot:\n\n${license}\n*/`,
       },
     },
   },

@@ -34,7 +34,7 @@ function tables(board: Board, ports: Selection, groups: Selection): HTMLElement[
   const goodput = runs.map((run) => model.scenario.groups.map((_, group) =>
     meanRate(run.series.time, run.series.groups[group]!.delivered, from, to) || 0));
   const total = goodput.map((means) => means.reduce((sum, mean) => sum + mean, 0));
-  const groupTable = table("Group", ["Goodput", "Share", "Marks", "Sent again", "Time-outs"], runs, groups.chosen.map((group) => ({
+  const groupTable = table("Group", ["Goodput", "Share", "Marks", "Retransmitted", "Timeouts"], runs, groups.chosen.map((group) => ({
     name: model.scenario.groups[group]!.name,
     aside: model.scenario.groups[group]!.algorithm,
     cells: runs.map(({ series }, index) => [

@@ -38,7 +38,6 @@ export function controls(model: Model, board: Board): void {
   byId("restart").addEventListener("click", () => void onAll((run) => client.control(run, "restart")));
 
   time.max = String(duration);
-  time.step = String(duration / 1000);
   time.addEventListener("input", () => {
     dragging = true;
     setText(byId("now"), timeText(Number(time.value), duration));
@@ -81,9 +80,9 @@ export function controls(model: Model, board: Board): void {
     play.setAttribute("aria-label", going ? "Pause" : "Play");
     play.classList.toggle("going", going);
     play.disabled = states.every((state) => state.status === "failed" || (state.status === "ended" && !going));
-    const now = Math.max(...states.map((state) => state.now));
-    // The way back to the present after a change is not shown as a way of the run.
-    if (!dragging && states.every((state) => state.status !== "replaying")) {
+    // On the way back to the present after a change, the present is what there are samples of.
+    const now = Math.max(...model.all.map(({ state, series }) => state.status === "replaying" ? Math.max(state.now, series.last) : state.now));
+    if (!dragging) {
       time.value = String(now);
       time.setAttribute("aria-valuetext", readable(now, "seconds"));
       setText(byId("now"), timeText(now, duration));
@@ -117,9 +116,9 @@ function defaultStep(duration: number): number {
 
 function statusText(state: RunState, several: boolean): string {
   const words = {
-    playing: "Playing", paused: "Paused", ended: "Ended", replaying: "Replaying the past", failed: "Failed",
+    playing: "Playing", paused: "Paused", ended: "Ended", replaying: "Simulating", failed: "Failed",
   }[state.status];
-  const at = several && state.status !== "failed" ? ` at ${readable(state.now, "seconds")}` : "";
+  const at = several && state.status !== "failed" && state.status !== "replaying" ? ` at ${readable(state.now, "seconds")}` : "";
   return `${several ? `${state.run}: ` : ""}${words}${at}${state.error ? `: ${state.error}` : ""}`;
 }
 

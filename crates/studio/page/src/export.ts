@@ -9,7 +9,7 @@ import { ticks } from "./ticks.ts";
 export function exportButtons(plot: Plot): HTMLElement {
   const button = (format: string, save: () => void): HTMLElement =>
     element("button", { type: "button", class: "small", "aria-label": `Save ${plot.spec.title} as ${format}`, click: save }, format);
-  const name = (extension: string): string => `${plot.board.model.scenario.name.replace(/^.*\/|\.toml$/g, "")}-${plot.spec.id}.${extension}`;
+  const name = (extension: string): string => `${plot.board.model.stem}-${plot.spec.id}.${extension}`;
   return element("div", { class: "exports" },
     button("PNG", () => savePng(plot, name("png"))),
     button("SVG", () => download(name("svg"), svg(plot), "image/svg+xml")),

@@ -21,8 +21,8 @@ const COLUMNS: [title: string, cell: (flow: Flow) => string][] = [
   ["Window", (flow) => quantity(flow.window, "bytes")],
   ["RTT", (flow) => quantity(flow.rtt, "seconds")],
   ["Marks", (flow) => flow.marks.toLocaleString("en")],
-  ["Sent again", (flow) => quantity(flow.retransmitted, "bytes")],
-  ["Time-outs", (flow) => flow.timeouts.toLocaleString("en")],
+  ["Retransmitted", (flow) => quantity(flow.retransmitted, "bytes")],
+  ["Timeouts", (flow) => flow.timeouts.toLocaleString("en")],
 ];
 
 function quantity(value: number | null, unit: "seconds" | "bytes" | "bits/s"): string {

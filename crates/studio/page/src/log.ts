@@ -16,7 +16,7 @@ export function log(model: Model): void {
   byId("save").addEventListener("click", () => {
     const run = model.run?.state.run;
     if (!run) return;
-    const name = `${model.scenario.name.replace(/^.*\/|\.toml$/g, "")}${run === "b" ? "-b" : ""}.toml`;
+    const name = `${model.stem}${run === "b" ? "-b" : ""}.toml`;
     client.save(run).then((text) => { tell(null); download(name, text, "application/toml"); }, tell);
   });
   model.onChange(() => {

@@ -32,8 +32,8 @@ const LOST = "The connection to the studio is lost. The page goes on by itself w
 function start(scenario: Scenario): void {
   document.title = `${scenario.title} – Weir Studio`;
   setText(byId("title"), scenario.title);
-  setText(byId("source"), [scenario.name, `seed ${scenario.seed}`, scenario.source].filter((part) => part !== "").join(" · "));
   const model = new Model(scenario);
+  setText(byId("source"), [model.stem, `seed ${scenario.seed}`, scenario.source].filter((part) => part !== "").join(" · "));
   const ports = new Selection(model, portChoice(model));
   const groups = new Selection(model, groupChoice(model));
   const board = new Board(model);

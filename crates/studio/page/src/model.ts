@@ -68,6 +68,11 @@ export class Model {
     this.changed();
   }
 
+  /** The scenario's name without folder and extension, for files that are saved. */
+  get stem(): string {
+    return this.scenario.name.replace(/^.*\/|\.toml$/g, "");
+  }
+
   get all(): Run[] {
     return [...this.runs.values()].sort((x, y) => x.state.run.localeCompare(y.state.run));
   }

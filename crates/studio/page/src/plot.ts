@@ -166,7 +166,7 @@ export class Plot {
     return {
       width: this.width,
       height: HEIGHT,
-      padding: [10, 12, 0, 0],
+      padding: [10, 24, 0, 0],
       legend: { show: false },
       scales: {
         x: { time: false, auto: false, range: (_, min, max) => [min, max] },

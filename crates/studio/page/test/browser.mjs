@@ -1,7 +1,8 @@
 // Uses the page as a person would, in Chromium, against a server that runs already.
-//   node test/browser.mjs URL [--out FOLDER] [--step 5ms] [--knob ID]
+//   node test/browser.mjs URL [--out FOLDER] [--step 5ms] [--knob ID] [--moves]
 // URL, or WEIR_STUDIO_URL, is the address with its token. FOLDER gets screenshots and the saved
-// scenario. `--knob` is the knob to drag, instead of the first one. CHROMIUM is the browser's path.
+// scenario. `--knob` is the knob to drag, instead of the first one; with `--moves` the figures of the
+// forked run, in which it is dragged, must become others. CHROMIUM is the browser's path.
 // Prints a line for each check; the exit status is 1 if one fails.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -12,6 +13,7 @@ import { chromium } from "playwright-core";
 
 const { values: options, positionals } = parseArgs({ allowPositionals: true, options: {
   out: { type: "string" }, step: { type: "string", default: "5ms" }, knob: { type: "string" },
+  moves: { type: "boolean", default: false },
 } });
 const url = positionals[0] ?? process.env.WEIR_STUDIO_URL;
 if (!url) {
@@ -49,7 +51,7 @@ async function check(name, act) {
 
 const now = () => page.locator("#time").inputValue().then(Number);
 const until = (condition, argument) => page.waitForFunction(condition, argument, { timeout: PATIENCE });
-const settled = () => until(() => !document.getElementById("status").textContent.includes("Replaying"));
+const settled = () => until(() => !document.getElementById("status").textContent.includes("Simulating"));
 const logged = () => page.locator("#log li").count();
 const shot = (name) => options.out ? page.screenshot({ path: join(options.out, `${name}.png`) }) : undefined;
 const chosenKnob = () => options.knob
@@ -139,8 +141,9 @@ await check("a value that makes no sense is refused beside its knob", async () =
   return words;
 });
 await check("undo takes the last change back", async () => {
+  const before = await logged();
   await page.locator("#undo").click();
-  await until(() => document.querySelectorAll("#log li").length === 0);
+  await until((count) => document.querySelectorAll("#log li").length === count, before - 1);
   await settled();
   await dragKnob(0.15);
 });
@@ -160,6 +163,21 @@ await check("fork opens a second run, whose knobs are its own", async () => {
   assert.match(lines, /\(a\)/);
   assert.match(lines, /\(b\)/);
   await shot("fork");
+});
+await check("the runs' figures stand beside each other", async () => {
+  const figures = () => page.locator("#compare table").first().locator("tbody tr").evaluateAll((rows) =>
+    rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  for (let steps = 0; steps < 5; steps++) {
+    const at = await now();
+    await page.locator("#step").click();
+    await until((time) => Number(document.getElementById("time").value) > time, at);
+    await settled();
+  }
+  await page.waitForTimeout(1500);
+  const rows = await figures();
+  assert.ok(rows.length > 0 && rows[0].length > 2);
+  if (options.moves) assert.ok(rows.some((row) => row[1] !== row[2]), JSON.stringify(rows));
+  return rows.map((row) => `${row[0]} ${row[1]} and ${row[2]}, share ${row[3]} and ${row[4]}`).join("; ");
 });
 await check("save as scenario gives a file with the changes", async () => {
   const { name, content } = await downloaded(page.locator("#save"));
@@ -201,6 +219,20 @@ await check("flows are listed", async () => {
   await page.locator("#flows").scrollIntoViewIfNeeded();
   await until(() => document.getElementById("flow-note").textContent !== "");
   return page.locator("#flow-note").innerText();
+});
+await check("a link fails at a click, and is whole again after undo", async () => {
+  const fail = page.getByRole("button", { name: /^Fail / }).first();
+  if (await fail.count() === 0) return "the scenario has no link to fail";
+  await fail.evaluate((node) => { node.closest("details").open = true; });
+  const before = await logged();
+  await fail.click();
+  await until((count) => document.querySelectorAll("#log li").length === count, before + 1);
+  await settled();
+  const text = await page.locator("#log li").last().innerText();
+  await page.locator("#undo").click();
+  await until((count) => document.querySelectorAll("#log li").length === count, before);
+  await settled();
+  return text;
 });
 await check("run b closes", async () => {
   await page.locator("#close").click();

@@ -54,7 +54,7 @@ export class Drawing {
   private drawPlace(place: Place): SVGElement {
     const { name, width, height } = place;
     const count = place.members.length;
-    const most = Math.floor((width - 12) / 6.7) - (count > 1 ? 4 : 0);
+    const most = Math.floor((width - 12) / 6.9) - (count > 1 ? 4 : 0);
     const short = name.length > most ? `${name.slice(0, Math.max(most - 1, 1))}…` : name;
     const box = { x: -width / 2, y: -height / 2, width, height, rx: place.kind === "switch" ? 3 : height / 2 };
     return drawn("g", { class: `place ${place.kind}`, transform: `translate(${place.x} ${place.y})` },

@@ -51,6 +51,9 @@ const SLOT = 14;
 const MOST_PORTS = 4;
 const SWITCH = { width: 74, height: 30 };
 const HOST = { width: 92, height: 26 };
+/** A box grows with its name up to this width. */
+const WIDEST = 150;
+const LETTER = 7;
 
 /** More like hosts of a switch than this become one node. */
 const MOST_HOSTS = 3;
@@ -83,8 +86,11 @@ function collapse(nodes: Node[], links: Link[]): Place[] {
   }
   const bySwitch = new Map<string, Map<string, string[]>>();
   const places: Place[] = [];
-  const place = (name: string, kind: Place["kind"], members: string[]): void =>
-    void places.push({ name, kind, members, x: 0, y: 0, ...(kind === "switch" ? SWITCH : HOST) });
+  const place = (name: string, kind: Place["kind"], members: string[]): void => {
+    const { width: least, height } = kind === "switch" ? SWITCH : HOST;
+    const letters = name.length + (members.length > 1 ? ` ×${members.length}`.length : 0);
+    places.push({ name, kind, members, x: 0, y: 0, width: Math.min(Math.max(least, letters * LETTER + 20), WIDEST), height });
+  };
   for (const { name, kind } of nodes) {
     const neighbour = [...around.get(name)!];
     if (kind === "switch" || neighbour.length !== 1 || kinds.get(neighbour[0]!) !== "switch") {
@@ -176,8 +182,8 @@ function columns(
   const below = Math.max(0, ...[...middle.values()].map((list) => list.length));
   // A switch with many ports is tall.
   const slots = Math.max(...chain.map((place) => edges.filter(({ from }) => from === place).reduce((sum, edge) => sum + slotCount(edge), 0)), 0);
-  const bandHeight = Math.max(tallest * COLUMN_GAP, slots * SLOT + 30, 120);
-  const margin = 66;
+  const bandHeight = Math.max(tallest * COLUMN_GAP, slots * SLOT + 30, 96);
+  const margin = Math.max(...[...left, ...right].map((host) => host.width), 92) / 2 + 10;
   const stack = (list: Place[], x: number): void => list.forEach((place, index) => {
     place.x = x;
     place.y = bandHeight * ((index + 0.5) / list.length);
