@@ -20,6 +20,8 @@ const SILENT_AFTER: Duration = Duration::from_millis(700);
 const REPEATED_AFTER: Duration = Duration::from_millis(250);
 /// A flow is idle if nothing has been in flight for this many intervals.
 const IDLE_AFTER: u64 = 2;
+/// A flow waits for its window if all but this part of the window is in flight.
+const ON_THE_WAY: u32 = 4;
 /// Without windows in force, reports are this many intervals apart.
 const UNLIMITED: u64 = 10;
 
@@ -95,9 +97,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                     let full = handshake.segment_size(direction).unwrap_or(1);
                     let load = ports.entry(port).or_default();
                     load.in_flight += u64::from(in_flight);
-                    load.is_window_limited |= half
-                        .limit
-                        .is_some_and(|limit| in_flight.saturating_add(full) > limit);
+                    // ACKs that have passed may not have come to the sender yet, nor its data here.
+                    load.is_window_limited |= half.limit.is_some_and(|limit| {
+                        in_flight.saturating_add(full) > limit - limit / ON_THE_WAY
+                    });
                 }
                 let quiet = now.since(half.activity.passed_at);
                 let is_idle = in_flight == 0 && quiet >= idle_after;

@@ -112,6 +112,22 @@ fn a_sender_that_ignores_its_window_is_policed() {
     assert!(world.policed() > 0);
 }
 
+/// Hosts that wait for a processor for up to 4 ms, more than twice what the queue at the threshold lasts.
+#[test]
+fn the_link_stays_busy_through_the_pauses_of_hosts() {
+    let plans = vec![plan(10_000_000, Some((10_000_000, 2_000)))];
+    let mut world = World::new(
+        ControllerConfig::earliest_deadline(),
+        plans,
+        Channel::PERFECT,
+    );
+    world.pause_hosts(Duration::from_millis(20), Duration::from_millis(4));
+    world.run(Duration::from_millis(600));
+    let took = world.completed(0).unwrap();
+    // 10 MB take 425 ms, and the first round trips 20 more.
+    assert!(took <= Duration::from_millis(450), "{took}");
+}
+
 fn flow_plan() -> impl Strategy<Value = FlowPlan> {
     let burst = (0_u64..80, 1_u64..600_000);
     let bursts = prop::collection::vec(burst, 1..4);

@@ -89,6 +89,14 @@ pub(crate) struct World {
     now: Time,
     smallest_window: u64,
     longest_stall: f64,
+    pauses: Option<Pauses>,
+}
+
+/// When hosts do nothing: at regular intervals, for some time.
+#[derive(Clone, Copy, Debug)]
+struct Pauses {
+    every: Duration,
+    span: Duration,
 }
 
 fn port(number: u32) -> PortId {
@@ -149,11 +157,17 @@ impl World {
             now: Time::ZERO,
             smallest_window: u64::MAX,
             longest_stall: 0.0,
+            pauses: None,
         }
     }
 
     pub(crate) fn ignore_windows(&mut self, flow: usize) {
         self.flows[flow].ignores_windows = true;
+    }
+
+    /// Has all hosts pause at this interval, for as long.
+    pub(crate) fn pause_hosts(&mut self, every: Duration, span: Duration) {
+        self.pauses = Some(Pauses { every, span });
     }
 
     pub(crate) fn acknowledged(&self, flow: usize) -> u64 {
@@ -202,8 +216,13 @@ impl World {
         let until = self.now + span;
         while self.now < until {
             self.now += STEP;
-            self.deliver();
-            self.send();
+            let passed = self.now.since(Time::ZERO).as_nanos();
+            let is_paused =
+                |pauses: Pauses| passed % pauses.every.as_nanos() < pauses.span.as_nanos();
+            if !self.pauses.is_some_and(is_paused) {
+                self.deliver();
+                self.send();
+            }
             self.control();
             self.watch();
         }
