@@ -24,7 +24,11 @@ export function runs(model: Model): void {
   };
   const buttons = { a: tab("a", "Run a"), b: tab("b", "Run b") };
   tabs.append(buttons.a, buttons.b);
-  fork.addEventListener("click", () => client.fork().then(() => tell(null), tell));
+  fork.addEventListener("click", () => {
+    // Both runs go on at one speed.
+    const speed = model.runs.get("a")?.state.speed ?? null;
+    client.fork().then(() => client.setSpeed("b", speed)).then(() => tell(null), tell);
+  });
   close.addEventListener("click", () => client.close("b").then(() => tell(null), tell));
   let forked = false;
   model.onChange(() => {
