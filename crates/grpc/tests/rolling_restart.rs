@@ -38,15 +38,16 @@ fn main() -> ExitCode {
 fn a_rolling_restart_fails_no_call() {
     let directory = tempfile::tempdir().unwrap();
     let addresses = addresses();
-    let arguments = ["cluster", "--pause", "300ms", "--rounds", "1"];
+    let arguments = ["cluster", "--pause", "1s", "--rounds", "1"];
     let mut cluster = Cluster::start(directory.path(), &addresses, &arguments);
     cluster.wait_for("all run");
     let arguments = ["load", "--for", "10min", "--deadline", "20s"];
     let load = Process::start(directory.path(), &addresses, &arguments);
     cluster.wait_for("1 rounds are done");
     let report = report(load);
-    // To each server before its restart, and to all but perhaps the last one after it.
-    assert!(count(&report, "connections") >= 5, "{report}");
+    // One for each server, and one at least to a server that has started again: on a busy machine the load may come to
+    // the others only after their restart.
+    assert!(count(&report, "connections") >= 4, "{report}");
     cluster.process.signal(Signal::TERM);
     assert!(cluster.process.0.wait().unwrap().success());
 }

@@ -77,6 +77,8 @@ enum DescribedKnob {
         minimum: f64,
         maximum: f64,
         logarithmic: bool,
+        /// Whether the maximum stands for no limit at all.
+        open: bool,
     },
     Link {
         id: String,
@@ -184,6 +186,7 @@ fn knob(knob: &Knob) -> DescribedKnob {
             minimum: knob.range.minimum,
             maximum: knob.range.maximum,
             logarithmic: knob.range.is_wide(),
+            open: knob.range.is_open,
         },
     }
 }
