@@ -115,13 +115,15 @@ impl Drop for LoggingController {
 fn lines_have_times_except_for_the_journal_which_gets_levels() {
     let said = LoggingController::start(false, &[]).end();
     let lines: Vec<_> = said.lines().collect();
-    assert_eq!(lines.len(), 2, "{said}");
+    // It also tells that it leads, if it has come to that.
+    assert!(lines.len() >= 2, "{said}");
     assert!(lines.iter().all(|line| has_time(line)), "{said}");
     assert!(lines[0].contains(" INFO controller "), "{said}");
     let said = LoggingController::start(true, &[]).end();
     let lines: Vec<_> = said.lines().collect();
     assert!(lines[0].starts_with("<6>controller "), "{said}");
-    assert!(lines[1].starts_with("<6>ended; "), "{said}");
+    let last = lines.last().unwrap();
+    assert!(last.starts_with("<6>ended; "), "{said}");
 }
 
 #[test]
@@ -136,20 +138,23 @@ fn a_controller_tells_of_reloads() {
     controller.signal(Signal::HUP);
     assert!(controller.manager.expect_reload().contains("refused"));
     let said = controller.end();
-    let lines: Vec<_> = said.lines().collect();
+    let reloads: Vec<_> = said
+        .lines()
+        .filter(|line| line.contains("SIGHUP: "))
+        .collect();
     assert!(
-        lines[1].starts_with("<6>SIGHUP: ") && lines[1].contains(": 1 rules in force"),
+        reloads[0].starts_with("<6>SIGHUP: ") && reloads[0].contains(": 1 rules in force"),
         "{said}"
     );
     assert!(
-        lines[2].starts_with("<4>SIGHUP: ") && lines[2].ends_with("stay in force"),
+        reloads[1].starts_with("<4>SIGHUP: ") && reloads[1].ends_with("stay in force"),
         "{said}"
     );
     assert!(
-        lines[2].contains(":2: rules.0.to") && lines[2].contains(":3: rules.0.from"),
+        reloads[1].contains(":2: rules.0.to") && reloads[1].contains(":3: rules.0.from"),
         "{said}"
     );
-    assert_eq!(lines.len(), 4, "{said}");
+    assert_eq!(reloads.len(), 2, "{said}");
 }
 
 #[test]
