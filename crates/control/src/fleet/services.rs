@@ -16,7 +16,7 @@ use crate::policy_v1::from_host::Message as FromHost;
 use crate::policy_v1::hosts_server::Hosts;
 use crate::policy_v1::policies_server::Policies;
 use crate::role::Role;
-use crate::stream::Received;
+use crate::stream::ReceivedBoxes;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -147,7 +147,7 @@ impl FleetServices {
         mut stream: Streaming<v1::FromHost>,
         host: String,
         attached: AttachedHost,
-        answers: mpsc::WeakSender<Result<v1::ToHost, Status>>,
+        answers: mpsc::WeakSender<Box<Result<v1::ToHost, Status>>>,
     ) {
         let AttachedHost { session, mut over } = attached;
         loop {
@@ -162,7 +162,7 @@ impl FleetServices {
                     tracing::debug!(host, %refusal, "a message makes no sense");
                     // The session ends with the reason, if there is room for it.
                     if let Some(answers) = answers.upgrade() {
-                        let _ = answers.try_send(Err(refusal.into()));
+                        let _ = answers.try_send(Box::new(Err(refusal.into())));
                     }
                     break;
                 }
@@ -210,7 +210,7 @@ const LONGEST_REASON: usize = 1000;
 
 #[tonic::async_trait]
 impl Hosts for FleetServices {
-    type AttachStream = Received<Result<v1::ToHost, Status>>;
+    type AttachStream = ReceivedBoxes<Result<v1::ToHost, Status>>;
 
     async fn attach(
         &self,
@@ -240,7 +240,7 @@ impl Hosts for FleetServices {
             })
             .await?;
         tokio::spawn(self.clone().follow(stream, host, attached, answers));
-        Ok(Response::new(Received(messages)))
+        Ok(Response::new(ReceivedBoxes(messages)))
     }
 }
 

@@ -10,7 +10,7 @@ use super::translate;
 use crate::policy_v1 as v1;
 
 /// Where messages to a host go.
-pub(crate) type ToHostSender = mpsc::Sender<Result<v1::ToHost, Status>>;
+pub(crate) type ToHostSender = mpsc::Sender<Box<Result<v1::ToHost, Status>>>;
 
 /// The most messages that wait to be sent to a host.
 pub(super) const WAITING: usize = 8;
@@ -149,7 +149,7 @@ impl HostSession {
         let message = v1::ToHost {
             message: Some(message),
         };
-        self.outgoing.try_send(Ok(message)).is_ok()
+        self.outgoing.try_send(Box::new(Ok(message))).is_ok()
     }
 }
 
