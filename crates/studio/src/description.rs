@@ -5,7 +5,7 @@ use weir_network::thresholds;
 use weir_scenario::{Node, Scenario};
 use weir_units::Time;
 
-use crate::knob::{Knob, Target, Unit};
+use crate::knob::{Knob, LINKS, Link, Unit};
 use crate::run::Run;
 use crate::script::seconds;
 
@@ -46,7 +46,6 @@ struct DescribedLink {
 struct DescribedPort {
     name: String,
     rate: f64,
-    thresholds: Vec<DescribedThreshold>,
 }
 
 /// A threshold of a queue, for as long as it holds.
@@ -82,7 +81,7 @@ enum DescribedKnob {
     },
     Link {
         id: String,
-        section: String,
+        section: &'static str,
         label: String,
         action: &'static str,
         undo: &'static str,
@@ -108,6 +107,13 @@ impl Description {
                 measured: measured.position(|port| *port == index),
             }
         });
+        let ports = scenario.measurements.ports.iter();
+        let ports = ports
+            .map(|port| topology.port(*port))
+            .map(|port| DescribedPort {
+                name: port.name.clone(),
+                rate: port.rate.bits_per_second() as f64,
+            });
         let groups = scenario.groups.iter().map(|group| DescribedGroup {
             name: group.name.clone(),
             algorithm: match group.transport.congestion() {
@@ -129,24 +135,13 @@ impl Description {
                 })
                 .collect(),
             links: links.collect(),
-            ports: ports(scenario).collect(),
+            ports: ports.collect(),
             groups: groups.collect(),
-            knobs: run.knobs().iter().map(knob).collect(),
+            knobs: (run.knobs().iter().map(knob))
+                .chain(run.links().iter().map(link))
+                .collect(),
         }
     }
-}
-
-fn ports(scenario: &Scenario) -> impl Iterator<Item = DescribedPort> {
-    let thresholds = port_thresholds(scenario);
-    let ports = scenario.measurements.ports.iter();
-    let ports = ports.map(|port| scenario.topology.port(*port));
-    ports
-        .zip(thresholds)
-        .map(|(port, thresholds)| DescribedPort {
-            name: port.name.clone(),
-            rate: port.rate.bits_per_second() as f64,
-            thresholds,
-        })
 }
 
 /// Returns the thresholds of each measured port over time.
@@ -168,25 +163,25 @@ pub(crate) fn port_thresholds(scenario: &Scenario) -> Vec<Vec<DescribedThreshold
 }
 
 fn knob(knob: &Knob) -> DescribedKnob {
-    let (id, section) = (knob.id.clone(), knob.section());
-    match &knob.target {
-        Target::Link(port) => DescribedKnob::Link {
-            id,
-            section,
-            label: port.clone(),
-            action: "fail",
-            undo: "restore",
-        },
-        _ => DescribedKnob::Value {
-            id,
-            section,
-            label: knob.key,
-            unit: knob.unit,
-            value: knob.value,
-            minimum: knob.range.minimum,
-            maximum: knob.range.maximum,
-            logarithmic: knob.range.is_wide(),
-            open: knob.range.is_open,
-        },
+    DescribedKnob::Value {
+        id: knob.id.clone(),
+        section: knob.section(),
+        label: knob.key,
+        unit: knob.unit,
+        value: knob.value,
+        minimum: knob.range.minimum,
+        maximum: knob.range.maximum,
+        logarithmic: knob.range.is_wide(),
+        open: knob.range.is_open,
+    }
+}
+
+fn link(link: &Link) -> DescribedKnob {
+    DescribedKnob::Link {
+        id: link.id.clone(),
+        section: LINKS,
+        label: link.port.clone(),
+        action: "fail",
+        undo: "restore",
     }
 }

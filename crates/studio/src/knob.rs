@@ -1,9 +1,9 @@
-//! Knobs: what can change while a scenario runs, with its value, its unit and its limits.
+//! Knobs: what can change while a scenario runs, with its value, its unit and its limits; and links, which can fail.
 
 use serde::Serialize;
 use serde_json::Value as Json;
 use weir_congestion::{Parameter, Value};
-use weir_scenario::{Group, PortIndex, Scenario, Switch, Workload};
+use weir_scenario::{Group, Scenario, Switch, Workload};
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::script::quoted;
@@ -19,9 +19,18 @@ pub(crate) enum Target {
     Congestion(String),
     /// The workload of a group.
     Workload(String),
-    /// The link of a port: it fails and is restored.
-    Link(String),
 }
+
+/// A link that can fail and be restored.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Link {
+    pub(crate) id: String,
+    /// The first of its two ports.
+    pub(crate) port: String,
+}
+
+/// The title of all links.
+pub(crate) const LINKS: &str = "links";
 
 /// The unit of a knob's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -94,8 +103,6 @@ impl Knob {
         }
         knobs.extend(topology.switches.iter().flat_map(of_switch));
         knobs.extend(scenario.groups.iter().flat_map(of_group));
-        let links = (topology.port_indices()).filter(|port| port.index() % 2 == 0);
-        knobs.extend(links.map(|port| of_link(scenario, port)));
         knobs
     }
 
@@ -105,7 +112,6 @@ impl Knob {
             Target::SharedBuffer(name) => format!("shared_buffer/{name}/{key}"),
             Target::Congestion(name) => format!("congestion/{name}/{key}"),
             Target::Workload(name) => format!("workload/{name}/{key}"),
-            Target::Link(name) => format!("link/{name}"),
         };
         Self {
             id,
@@ -124,7 +130,6 @@ impl Knob {
             Target::SharedBuffer(switch) => format!("shared buffer of {switch}"),
             Target::Congestion(group) => format!("congestion control of {group}"),
             Target::Workload(group) => format!("workload of {group}"),
-            Target::Link(_) => "links".to_owned(),
         }
     }
 
@@ -300,9 +305,17 @@ fn float(value: Value) -> f64 {
     }
 }
 
-fn of_link(scenario: &Scenario, port: PortIndex) -> Knob {
-    let target = Target::Link(scenario.topology.port(port).name.clone());
-    Knob::new(target, "link", Unit::Count, 0.0, Range::closed(0.0, 0.0))
+impl Link {
+    /// Returns all links of a scenario.
+    pub(crate) fn all(scenario: &Scenario) -> Vec<Self> {
+        let ports = scenario.topology.ports.iter();
+        // The ports of a link follow one another.
+        let links = ports.step_by(2).map(|port| Self {
+            id: format!("link/{}", port.name),
+            port: port.name.clone(),
+        });
+        links.collect()
+    }
 }
 
 impl Range {

@@ -7,7 +7,7 @@ use weir_sim::Simulation;
 use weir_units::{Duration, Time};
 
 use crate::error::StudioError;
-use crate::knob::{Knob, Target};
+use crate::knob::{Knob, Link};
 use crate::samples::Recording;
 use crate::script::{LogEntry, Script, seconds};
 
@@ -16,6 +16,7 @@ use crate::script::{LogEntry, Script, seconds};
 pub(crate) struct Run {
     script: Script,
     knobs: Vec<Knob>,
+    links: Vec<Link>,
     simulation: Simulation,
     recording: Recording,
     /// Up to where the run is simulated again after a change; none when it is there.
@@ -32,11 +33,12 @@ impl Run {
     /// The scenario has mistakes or cannot be simulated.
     pub(crate) fn new(script: Script) -> Result<Self, StudioError> {
         let scenario = script.scenario()?;
-        let knobs = Knob::all(&scenario);
+        let (knobs, links) = (Knob::all(&scenario), Link::all(&scenario));
         let (simulation, recording) = begin(scenario)?;
         Ok(Self {
             script,
             knobs,
+            links,
             simulation,
             recording,
             replay_until: None,
@@ -53,6 +55,10 @@ impl Run {
 
     pub(crate) fn knobs(&self) -> &[Knob] {
         &self.knobs
+    }
+
+    pub(crate) fn links(&self) -> &[Link] {
+        &self.links
     }
 
     pub(crate) fn scenario(&self) -> &Scenario {
@@ -148,16 +154,15 @@ impl Run {
     ///
     /// # Errors
     /// It has failed already, or has not; then nothing has changed.
-    pub(crate) fn set_link(&mut self, knob: &str, fails: bool) -> Result<(), StudioError> {
-        let knob = self.knob(knob)?.clone();
-        let Target::Link(port) = &knob.target else {
-            return Err(StudioError::NoKnob(knob.id));
-        };
+    pub(crate) fn set_link(&mut self, id: &str, fails: bool) -> Result<(), StudioError> {
+        let mut links = self.links.iter();
+        let link = links.find(|known| known.id == id).cloned();
+        let link = link.ok_or_else(|| StudioError::NoKnob(id.to_owned()))?;
         self.change(|script, now| {
             if fails {
-                script.fail(now, &knob, port)
+                script.fail(now, &link)
             } else {
-                script.restore(now, port)
+                script.restore(now, &link)
             }
         })
     }
@@ -227,27 +232,7 @@ fn begin(scenario: Scenario) -> Result<(Simulation, Recording), StudioError> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = r#"
-        title = "Two flows"
-        source = "a test"
-        duration = "60ms"
-
-        [dumbbell]
-        rate = "1Gbps"
-        queue = { kind = "step", ecn_threshold = "30KB", buffer = "200KB" }
-        [dumbbell.senders.sender]
-        rtt = "100us"
-
-        [groups.dctcp]
-        from = "sender"
-        to = "receiver"
-        flows = 2
-        congestion = "dctcp"
-        workload = "bulk"
-
-        [measurements]
-        sample_interval = "200us"
-    "#;
+    const TEXT: &str = include_str!("../tests/two-flows.toml");
     const THRESHOLD: &str = "queue/bottleneck/ecn_threshold";
 
     fn run() -> Run {

@@ -8,7 +8,7 @@ use weir_scenario::{Document, Scenario, ScenarioError};
 use weir_units::{Duration, Time};
 
 use crate::error::StudioError;
-use crate::knob::{Knob, Target};
+use crate::knob::{Knob, Link, Target};
 
 /// A change that was made while the scenario ran.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,7 +17,7 @@ pub struct LogEntry {
     pub at: f64,
     /// What happened, for people.
     pub text: String,
-    /// The knob that was turned.
+    /// The knob that was turned, or the link.
     pub knob: String,
     /// Its value, in the knob's unit; none for a link that failed.
     pub value: Option<f64>,
@@ -118,22 +118,23 @@ impl Script {
         });
     }
 
-    /// Fails the link of a port in both directions.
+    /// Fails a link in both directions.
     ///
     /// # Errors
     /// It has failed already.
-    pub(crate) fn fail(&mut self, at: Time, knob: &Knob, port: &str) -> Result<(), StudioError> {
+    pub(crate) fn fail(&mut self, at: Time, link: &Link) -> Result<(), StudioError> {
+        let Link { id, port } = link;
         if self.failed_at(port).is_some() {
-            return Err(StudioError::HasFailed(port.to_owned()));
+            return Err(StudioError::HasFailed(port.clone()));
         }
         self.log.push(LogEntry {
             at: seconds(at),
             text: format!("link {port}: fails"),
-            knob: knob.id.clone(),
+            knob: id.clone(),
             value: None,
             change: Change::Fail {
                 at,
-                port: port.to_owned(),
+                port: port.clone(),
                 until: None,
             },
         });
@@ -144,8 +145,9 @@ impl Script {
     ///
     /// # Errors
     /// It has not failed, or only at this moment.
-    pub(crate) fn restore(&mut self, now: Time, port: &str) -> Result<(), StudioError> {
-        let not_failed = || StudioError::HasNotFailed(port.to_owned());
+    pub(crate) fn restore(&mut self, now: Time, link: &Link) -> Result<(), StudioError> {
+        let port = &link.port;
+        let not_failed = || StudioError::HasNotFailed(port.clone());
         let place = self.failed_at(port).ok_or_else(not_failed)?;
         if let Some(entry) = self.log.get_mut(place)
             && let Change::Fail { at, until, .. } = &mut entry.change
@@ -194,7 +196,6 @@ impl Change {
                     Target::SharedBuffer(switch) => ("switches", switch, "shared_buffer"),
                     Target::Congestion(group) => ("groups", group, "congestion"),
                     Target::Workload(group) => ("groups", group, "workload"),
-                    Target::Link(_) => unreachable!("a link has no values"),
                 };
                 let (at, name) = (quoted(&span(*at)), quoted(name));
                 format!("[[changes]]\nat = {at}\n{whom} = {name}\nset.{section}.{key} = {value}\n")
@@ -243,24 +244,13 @@ mod tests {
 
     /// The scripts with another value of a knob: less and more. One of them may not fit another key, as a lower
     /// threshold the upper one.
-    fn turned(script: &Script, knob: &Knob, at: Time) -> Vec<Script> {
-        let values = match knob.target {
-            Target::Link(_) => vec![0.0],
-            _ => vec![knob.value * 0.9, knob.value * 1.1],
-        };
-        let scripts = values.into_iter().map(|value| {
+    fn turned(script: &Script, knob: &Knob, at: Time) -> [Script; 2] {
+        [0.9, 1.1].map(|factor| {
+            let value = (knob.value * factor).clamp(knob.range.minimum, knob.range.maximum);
             let mut changed = script.clone();
-            match &knob.target {
-                Target::Link(port) => changed.fail(at, knob, port).unwrap(),
-                _ => changed.set(
-                    at,
-                    knob,
-                    value.clamp(knob.range.minimum, knob.range.maximum),
-                ),
-            }
+            changed.set(at, knob, value);
             changed
-        });
-        scripts.collect()
+        })
     }
 
     #[test]
@@ -276,20 +266,19 @@ mod tests {
                 if !seen.insert((what, knob.key)) {
                     continue;
                 }
-                let scripts = turned(&script, &knob, middle);
-                let results: Vec<_> = scripts.iter().map(Script::scenario).collect();
+                let results = turned(&script, &knob, middle).map(|changed| changed.scenario());
                 assert!(
                     results.iter().any(Result::is_ok),
                     "{name}, {}: {:?}",
                     knob.id,
-                    results
-                        .iter()
-                        .map(Result::as_ref)
-                        .map(Result::err)
-                        .collect::<Vec<_>>()
+                    results.map(Result::err)
                 );
                 tried += 1;
             }
+            let mut failed = script.clone();
+            failed.fail(middle, &Link::all(&scenario)[0]).unwrap();
+            failed.scenario().unwrap();
+            tried += 1;
         }
         assert!(tried > 150, "{tried}");
     }

@@ -58,7 +58,7 @@ impl Session {
         run.ok_or_else(|| StudioError::NoRun(name.to_owned()))
     }
 
-    /// Begins a second run that is as the first one is now.
+    /// Pauses the first run, and begins a second one that is as the first one is.
     ///
     /// # Errors
     /// There are two already.

@@ -141,16 +141,6 @@ impl Player {
         self.run.seek(to)
     }
 
-    /// Gives a knob a value from now on.
-    pub(crate) fn set(&mut self, knob: &str, value: f64) -> Result<(), StudioError> {
-        self.run.set(knob, value)
-    }
-
-    /// Fails a link, or ends its failure.
-    pub(crate) fn set_link(&mut self, knob: &str, fails: bool) -> Result<(), StudioError> {
-        self.run.set_link(knob, fails)
-    }
-
     /// Takes the last change back.
     pub(crate) fn undo(&mut self) -> Result<(), StudioError> {
         let from = self.run.undo()?;

@@ -206,6 +206,12 @@ async fn what_cannot_be_done_is_refused_with_the_reason() {
             "has not failed",
         ),
         (
+            "/api/change",
+            json!({ "run": "a", "knob": "link/bottleneck", "value": 0 }),
+            422,
+            "no knob",
+        ),
+        (
             "/api/control",
             json!({ "run": "c", "action": "play" }),
             404,
@@ -237,6 +243,14 @@ async fn what_cannot_be_done_is_refused_with_the_reason() {
         let said = answer.json()["error"].as_str().unwrap().to_owned();
         assert!(said.contains(reason), "{path} {body}: {said}");
     }
+}
+
+#[tokio::test]
+async fn parameters_that_make_no_sense_are_refused_with_the_reason() {
+    let studio = Studio::start().await;
+    let answer = studio.get("/api/flows?run=a&limit=many").await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.json()["error"].as_str().unwrap().contains("limit"));
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ Examples:
   weir studio buffer-sharing                         a scenario that ships; prints the page's address
   weir studio my.toml --set seed=2 --open            a file of yours, in the browser at once
   weir studio migration --port 8080                  always the same port
-  weir studio buffer-sharing --variant g=0.25        one of the variants that `weir check` lists
+  weir studio buffer-sharing-1g --variant 200Mbps    one of the variants that `weir check` lists
 
 The page plays the scenario in virtual time: queues, windows and rates as they go, the network, and knobs for what
 can change while it runs. Each change is an entry of a log; `Save as scenario` writes a file with which `weir run`
@@ -80,7 +80,7 @@ impl Studio {
             |address| self.announce(address),
             stopped,
         ));
-        served.map_err(|error| Failure::Failed(error.to_string()))?;
+        served.map_err(Failure::of)?;
         match stop.signal_exit_code() {
             Some(code) => Err(Failure::Interrupted {
                 message: "the studio has ended; what was not saved is gone".to_owned(),

@@ -21,8 +21,7 @@ impl Response {
         }
     }
 
-    /// Returns its pieces, in order.
-    /// Those that were written are empty.
+    /// Returns its pieces, in order. Those that were written are empty.
     pub(crate) fn pieces(&mut self) -> impl Iterator<Item = &mut Bytes> {
         iter::once(&mut self.first).chain(&mut self.more)
     }

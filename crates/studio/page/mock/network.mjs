@@ -7,7 +7,7 @@ function linksBetween(pairs, rate) {
     for (const [x, y, counts] of [[from, to, measured], [to, from, measured === "both"]]) {
       const port = `${x}->${y}`;
       links.push({ port, from: x, to: y, rate, delay: 1e-5, measured: counts ? ports.length : null });
-      if (counts) ports.push({ name: port, rate, thresholds: [{ label: "K", bytes: 30000 }] });
+      if (counts) ports.push({ name: port, rate });
     }
   }
   return { links, ports };

@@ -37,7 +37,6 @@ export interface Thresholds {
 export interface Port {
   name: string;
   rate: number;
-  thresholds: Threshold[];
 }
 
 export interface Group {

@@ -2,9 +2,9 @@
 import type { Model } from "./model.ts";
 import type { RunState, Threshold } from "./protocol.ts";
 
-/** The thresholds of a measured port in a run, each for as long as it held. */
+/** The thresholds of a measured port in a run, each for as long as it held; none until the server has told them. */
 export function thresholdsOf(model: Model, state: RunState, port: number): Threshold[] {
-  return model.thresholds.get(state.run)?.[port] ?? model.scenario.ports[port]!.thresholds;
+  return model.thresholds.get(state.run)?.[port] ?? [];
 }
 
 /** Those that hold at a time. */

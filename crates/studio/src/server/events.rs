@@ -14,6 +14,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::Studio;
 use super::viewers::Viewer;
 use crate::description::{DescribedThreshold, port_thresholds};
+use crate::error::StudioError;
+use crate::samples::Samples;
 use crate::script::{LogEntry, seconds};
 use crate::worker::{Cursor, Player, Status, Worker};
 
@@ -40,6 +42,14 @@ struct RunState {
 struct Thresholds {
     run: &'static str,
     ports: Vec<Vec<DescribedThreshold>>,
+}
+
+/// Samples since the last ones.
+#[derive(Debug, Serialize)]
+struct NewSamples<'s> {
+    run: &'static str,
+    #[serde(flatten)]
+    samples: &'s Samples,
 }
 
 /// What one viewer has seen of a run.
@@ -120,7 +130,7 @@ impl Seen {
         &mut self,
         run: &'static str,
         events: &mut Vec<Event>,
-    ) -> Result<(), crate::StudioError> {
+    ) -> Result<(), StudioError> {
         let (mut cursor, known) = (self.cursor, self.log.take());
         let (state, thresholds, news, cursor) = self
             .worker
@@ -152,12 +162,6 @@ impl Seen {
             events.extend(event("thresholds", &thresholds));
         }
         if news.samples.len() > 0 {
-            #[derive(Serialize)]
-            struct NewSamples<'s> {
-                run: &'s str,
-                #[serde(flatten)]
-                samples: &'s crate::samples::Samples,
-            }
             let samples = &news.samples;
             events.extend(event("samples", &NewSamples { run, samples }));
         }

@@ -8,6 +8,7 @@
 //! | `/api/control`, `/api/speed`, `/api/change`, `/api/undo`, `/api/fork`, `/api/close` | what to do |
 
 mod access;
+mod asked;
 mod assets;
 mod events;
 mod queries;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse, Json, Response};
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use weir_results::{RunSummary, Slowdowns};
 use weir_units::{Duration, Time};
 
 use super::Studio;
+use super::asked::Parameters;
 use crate::description::Description;
 use crate::error::StudioError;
 use crate::samples::Recording;
@@ -44,7 +45,7 @@ pub(super) async fn scenario(
 
 pub(super) async fn summary(
     State(studio): State<Arc<Studio>>,
-    Query(of): Query<OfRun>,
+    Parameters(of): Parameters<OfRun>,
 ) -> Result<Json<RunSummary>, StudioError> {
     let summary = ask(&studio, of.name(), |player| player.run.summary());
     Ok(Json(summary.await?))
@@ -54,7 +55,7 @@ const TOML: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "text/plain; charset=utf-8
 
 pub(super) async fn save(
     State(studio): State<Arc<Studio>>,
-    Query(of): Query<OfRun>,
+    Parameters(of): Parameters<OfRun>,
 ) -> Result<Response, StudioError> {
     let file = ask(&studio, of.name(), |player| player.run.script().file());
     Ok((TOML, file.await?).into_response())
@@ -98,7 +99,7 @@ const MOST_FLOWS: usize = 1_000;
 
 pub(super) async fn flows(
     State(studio): State<Arc<Studio>>,
-    Query(search): Query<Search>,
+    Parameters(search): Parameters<Search>,
 ) -> Result<Json<Flows>, StudioError> {
     let of = OfRun { run: search.run };
     let limit = search.limit.unwrap_or(50).min(MOST_FLOWS);
@@ -157,7 +158,7 @@ const POINTS: usize = 500;
 
 pub(super) async fn completions(
     State(studio): State<Arc<Studio>>,
-    Query(of): Query<OfRun>,
+    Parameters(of): Parameters<OfRun>,
 ) -> Result<Json<Vec<Completions>>, StudioError> {
     let completions = ask(&studio, of.name(), |player| {
         let recording = player.run.recording();

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Json, Response};
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use weir_units::Duration;
 
-use super::{Studio, refusal};
+use super::Studio;
+use super::asked::Body;
 use crate::error::StudioError;
 use crate::script;
 use crate::worker::Player;
-
-type Body<T> = Result<Json<T>, JsonRejection>;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -36,11 +34,10 @@ pub(super) struct Control {
     by: Option<f64>,
 }
 
-pub(super) async fn control(State(studio): State<Arc<Studio>>, body: Body<Control>) -> Response {
-    let Json(control) = match body {
-        Ok(body) => body,
-        Err(error) => return refusal(error.status(), error.body_text()),
-    };
+pub(super) async fn control(
+    State(studio): State<Arc<Studio>>,
+    Body(control): Body<Control>,
+) -> Response {
     let act = move |player: &mut Player| match control.action {
         Action::Play => {
             player.play(true);
@@ -63,11 +60,8 @@ pub(super) struct Speed {
     speed: Option<f64>,
 }
 
-pub(super) async fn speed(State(studio): State<Arc<Studio>>, body: Body<Speed>) -> Response {
-    let Json(Speed { run, speed }) = match body {
-        Ok(body) => body,
-        Err(error) => return refusal(error.status(), error.body_text()),
-    };
+pub(super) async fn speed(State(studio): State<Arc<Studio>>, Body(asked): Body<Speed>) -> Response {
+    let Speed { run, speed } = asked;
     answer(act_on(&studio, &run, move |player| player.set_speed(speed)).await)
 }
 
@@ -86,20 +80,17 @@ pub(super) struct Turn {
     action: Option<LinkAction>,
 }
 
-pub(super) async fn change(State(studio): State<Arc<Studio>>, body: Body<Turn>) -> Response {
-    let Json(Turn {
+pub(super) async fn change(State(studio): State<Arc<Studio>>, Body(turn): Body<Turn>) -> Response {
+    let Turn {
         run,
         knob,
         value,
         action,
-    }) = match body {
-        Ok(body) => body,
-        Err(error) => return refusal(error.status(), error.body_text()),
-    };
+    } = turn;
     let act = move |player: &mut Player| match action {
-        Some(LinkAction::Fail) => player.set_link(&knob, true),
-        Some(LinkAction::Restore) => player.set_link(&knob, false),
-        None => player.set(&knob, value.unwrap_or(f64::NAN)),
+        Some(LinkAction::Fail) => player.run.set_link(&knob, true),
+        Some(LinkAction::Restore) => player.run.set_link(&knob, false),
+        None => player.run.set(&knob, value.unwrap_or(f64::NAN)),
     };
     answer(act_on(&studio, &run, act).await)
 }
@@ -109,22 +100,16 @@ pub(super) struct Named {
     run: String,
 }
 
-pub(super) async fn undo(State(studio): State<Arc<Studio>>, body: Body<Named>) -> Response {
-    match body {
-        Ok(Json(Named { run })) => answer(act_on(&studio, &run, Player::undo).await),
-        Err(error) => refusal(error.status(), error.body_text()),
-    }
+pub(super) async fn undo(State(studio): State<Arc<Studio>>, Body(named): Body<Named>) -> Response {
+    answer(act_on(&studio, &named.run, Player::undo).await)
 }
 
 pub(super) async fn fork(State(studio): State<Arc<Studio>>) -> Response {
     answer(studio.session.fork().await)
 }
 
-pub(super) async fn close(State(studio): State<Arc<Studio>>, body: Body<Named>) -> Response {
-    match body {
-        Ok(Json(Named { run })) => answer(studio.session.close(&run)),
-        Err(error) => refusal(error.status(), error.body_text()),
-    }
+pub(super) async fn close(State(studio): State<Arc<Studio>>, Body(named): Body<Named>) -> Response {
+    answer(studio.session.close(&named.run))
 }
 
 async fn act_on(

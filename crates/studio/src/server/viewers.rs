@@ -78,22 +78,7 @@ mod tests {
     use crate::server::access::Access;
     use crate::session::Session;
 
-    const TEXT: &str = r#"
-        title = "A flow"
-        source = "a test"
-        duration = "1ms"
-
-        [dumbbell]
-        rate = "1Gbps"
-        queue = { kind = "drop-tail", buffer = "100KB" }
-        [dumbbell.senders.sender]
-        rtt = "100us"
-
-        [groups.flow]
-        from = "sender"
-        to = "receiver"
-        workload = "bulk"
-    "#;
+    const TEXT: &str = include_str!("../../tests/two-flows.toml");
 
     fn studio() -> Arc<Studio> {
         Arc::new(Studio {

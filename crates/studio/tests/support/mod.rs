@@ -9,27 +9,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use weir_studio::{Address, Script};
 
-pub(crate) const TEXT: &str = r#"
-title = "Two flows"
-source = "a test"
-duration = "60ms"
-
-[dumbbell]
-rate = "1Gbps"
-queue = { kind = "step", ecn_threshold = "30KB", buffer = "200KB" }
-[dumbbell.senders.sender]
-rtt = "100us"
-
-[groups.dctcp]
-from = "sender"
-to = "receiver"
-flows = 2
-congestion = "dctcp"
-workload = "bulk"
-
-[measurements]
-sample_interval = "200us"
-"#;
+const TEXT: &str = include_str!("../two-flows.toml");
 
 /// A running studio. It ends with the test's runtime.
 pub(crate) struct Studio {

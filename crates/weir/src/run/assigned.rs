@@ -20,7 +20,7 @@ const ASSIGNMENT: Duration = Duration::from_secs(10);
 pub(super) struct AssignedVersion {
     name: String,
     policy: Policy,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl AssignedVersion {
@@ -62,7 +62,7 @@ impl AssignedVersion {
         let assigned = Self {
             name: named(version),
             policy,
-            _runtime: runtime,
+            runtime: runtime,
         };
         // Whether it fits this scenario is nothing that other hosts need to know.
         assigned.apply(scenario.clone())?;
@@ -72,7 +72,7 @@ impl AssignedVersion {
         })
         .map_err(Failure::of)?;
         channel.taken(held);
-        assigned._runtime.spawn(stay(channel));
+        assigned.runtime.spawn(stay(channel));
         Ok(assigned)
     }
 
