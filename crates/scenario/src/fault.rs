@@ -413,3 +413,32 @@ pub(crate) fn check_overlaps(
         "end one before the other begins",
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_files() {
+        let (probability, span) = (Probability::ALWAYS, Duration::from_millis(1));
+        for kind in [
+            FaultKind::Down,
+            FaultKind::Loss { probability },
+            FaultKind::Duplicate { probability },
+            FaultKind::Corrupt { probability },
+            FaultKind::Reorder {
+                probability,
+                delay: span,
+            },
+            FaultKind::Delay { delay: span },
+            FaultKind::Jitter { jitter: span },
+            FaultKind::Rate {
+                rate: Rate::from_gbps(1),
+            },
+            FaultKind::Address,
+        ] {
+            let written = serde_json::to_value(kind).unwrap();
+            assert_eq!(written["kind"], kind.name());
+        }
+    }
+}

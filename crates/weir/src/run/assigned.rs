@@ -62,7 +62,7 @@ impl AssignedVersion {
         let assigned = Self {
             name: named(version),
             policy,
-            runtime: runtime,
+            runtime,
         };
         // Whether it fits this scenario is nothing that other hosts need to know.
         assigned.apply(scenario.clone())?;
