@@ -1,6 +1,7 @@
 //! Why the studio cannot do what it was asked for.
 
 use std::io;
+use std::net::SocketAddr;
 
 use weir_scenario::ScenarioError;
 use weir_sim::{BuildError, RunError};
@@ -62,6 +63,14 @@ pub enum StudioError {
     /// The run's thread has ended.
     #[error("the run has stopped")]
     Stopped,
+    /// The address cannot be used.
+    #[error("cannot listen at {address}: {source}; another port may be free")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the operating system.
+        source: io::Error,
+    },
     /// The page cannot be served.
     #[error("cannot serve the page: {0}")]
     Serve(#[source] io::Error),

@@ -60,9 +60,8 @@ pub async fn serve(
     stopped: impl Future<Output = ()>,
 ) -> Result<(), StudioError> {
     let session = Session::new(script)?;
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(StudioError::Serve)?;
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|source| StudioError::Listen { address, source })?;
     let socket = listener.local_addr().map_err(StudioError::Serve)?;
     let access = Access::new(socket)?;
     let address = Address {
@@ -117,7 +116,7 @@ impl IntoResponse for StudioError {
         let status = match self {
             Self::NoRun(_) => StatusCode::NOT_FOUND,
             Self::TwoRuns => StatusCode::CONFLICT,
-            Self::Stopped | Self::Serve(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Stopped | Self::Serve(_) | Self::Listen { .. } => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         refusal(status, self)
