@@ -3,6 +3,7 @@
 mod config;
 mod pipe;
 mod progress;
+mod recent_share;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -23,6 +24,7 @@ pub(crate) use config::INITIAL_WINDOW;
 pub use config::{ControllerConfig, RttReading};
 use pipe::MeasuredPipe;
 use progress::ActiveFlow;
+use recent_share::RecentShare;
 pub use view::Slack;
 
 /// Counts of a controller, since the start.
@@ -64,6 +66,8 @@ struct Port {
     buffer: Option<ByteSize>,
     /// What is on the way outside of the queue ([`Method::EarliestDeadline`]).
     pipe: MeasuredPipe,
+    /// What flows without deadline have had lately ([`Method::EarliestDeadline`]).
+    share: RecentShare,
     table: PortFlowTable,
 }
 
@@ -118,6 +122,7 @@ impl Controller {
             computed_at: Time::ZERO,
             buffer: None,
             pipe: MeasuredPipe::default(),
+            share: RecentShare::default(),
             table: PortFlowTable::default(),
         };
         self.ports.insert(port, port_state);

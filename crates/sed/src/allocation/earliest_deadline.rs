@@ -6,7 +6,7 @@ use super::{AllocationSettings, FlowDemand, LatePolicy, WindowAllocator};
 use crate::schedule::Job;
 
 /// Twin grows until the windows of one segment of all waiting flows are this part of it.
-const WAITING_PART: u32 = 20;
+const WAITING_PART: u32 = 40;
 
 /// Flows are served together if they are due within so many times the time until the first deadline. In a
 /// queue that is longer for them, later ones would delay the first.

@@ -49,9 +49,16 @@ impl Port {
         };
         let measured = self.pipe.total(packets(threshold), packets(recovery));
         let total = measured.unwrap_or(settings.total).max(1);
+        // Flows without deadline have what their windows of one segment let pass, at least.
+        let is_share_met = self.share.is_at_least(settings.best_effort);
         AllocationSettings {
             total: total.min(most),
             most,
+            best_effort: if is_share_met {
+                0.0
+            } else {
+                settings.best_effort
+            },
             round: (now.since(Time::ZERO).as_nanos() / ROUND.as_nanos()) as u32,
             ..settings
         }
@@ -89,14 +96,20 @@ impl Controller {
         queues: &[QueueState],
     ) {
         for reported in flows {
-            let mut is_complete = false;
+            let (mut is_complete, mut has_deadline, mut delivered) = (false, false, 0);
             self.update(switch, &reported.flow, |entry| {
-                entry.acknowledged = entry.acknowledged.max(reported.acknowledged);
+                delivered = reported.acknowledged.saturating_sub(entry.acknowledged);
+                has_deadline = entry.demand.is_some() && entry.deadline() > now;
+                entry.acknowledged += delivered;
                 entry.note_in_flight(now, reported.in_flight);
                 entry.is_idle = reported.is_idle;
                 entry.reported_at = now;
                 is_complete = entry.is_complete();
             });
+            if delivered > 0 {
+                let best_effort = if has_deadline { 0 } else { delivered };
+                self.note_delivered(now, switch, &reported.flow, delivered, best_effort);
+            }
             if is_complete {
                 self.close(switch, &reported.flow);
             }
@@ -109,6 +122,22 @@ impl Controller {
             }
         }
         self.refresh(now, switch);
+    }
+
+    /// Counts newly acknowledged bytes of a flow for its port's share.
+    fn note_delivered(
+        &mut self,
+        now: Time,
+        switch: u32,
+        flow: &FlowKey,
+        all: u64,
+        best_effort: u64,
+    ) {
+        let port = self.egress_ports.get(&(switch, *flow)).copied();
+        let port = port.and_then(|port| self.ports.get_mut(&PortId { switch, port }));
+        if let Some(port) = port {
+            port.share.update(now, all, best_effort);
+        }
     }
 
     /// Removes flows that agents have reported, and report no longer.
