@@ -97,6 +97,7 @@ mod rule;
 mod scheduler;
 mod switch;
 mod timeline;
+mod waiting;
 
 pub use clamp::{Clamped, WindowLimit};
 pub use codel::{Codel, CodelSettings, CodelVerdict};

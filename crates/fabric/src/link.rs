@@ -226,17 +226,19 @@ impl Link {
     #[inline(always)]
     pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> (Time, Time) {
         let mut start = self.free;
-        if ready > start {
-            self.clock.set(ready);
-            start = ready;
-        } else if start == Time::MAX {
-            return (Time::MAX, Time::MAX);
-        }
         if length != self.work.length {
             self.set_work(length);
         }
         let settings = &*self.settings;
-        self.free = self.clock.spend(&self.work, settings.rate.rate);
+        if ready > start {
+            self.clock.restart(ready, &self.work);
+            start = ready;
+        } else if start == Time::MAX {
+            return (Time::MAX, Time::MAX);
+        } else {
+            self.clock.spend(&self.work, settings.rate.rate);
+        }
+        self.free = self.clock.reading();
         let mut arrival = self.free + settings.delay;
         if settings.is_uneven {
             let jitter = settings.jitter;
@@ -306,9 +308,19 @@ impl TransmitterClock {
         self.set(self.reading());
     }
 
-    /// Advances by a transmission, and returns the new [reading](Self::reading).
+    /// Advances to the end of a transmission that starts at `ready`, at which the transmitter is idle.
     #[inline(always)]
-    fn spend(&mut self, work: &TransmissionTime, rate: Rate) -> Time {
+    fn restart(&mut self, ready: Time, work: &TransmissionTime) {
+        *self = Self {
+            nanosecond: ready + work.time,
+            // Less than a nanosecond.
+            fraction: work.rest,
+        };
+    }
+
+    /// Advances by a transmission that follows the last one.
+    #[inline(always)]
+    fn spend(&mut self, work: &TransmissionTime, rate: Rate) {
         self.nanosecond += work.time;
         // Both are smaller than the rate; their sum may exceed 64 bits.
         let (sum, carry) = self.fraction.overflowing_add(work.rest);
@@ -317,7 +329,6 @@ impl TransmitterClock {
         let whole = u64::from(carry | (sum >= rate));
         self.fraction = sum.wrapping_sub(rate & whole.wrapping_neg());
         self.nanosecond += Duration::from_nanos(whole);
-        self.reading()
     }
 }
 

@@ -3,17 +3,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use crate::counters::{DropReason, Drops, PacketCount, StageCounters};
 use crate::occupancy::Occupancy;
-use crate::prefetch::prefetch;
 use crate::random::{Generator, Probability, generator};
 use crate::red::{Ramp, Red, RedDecision, RedState};
 use crate::rule::{Action, Rule, Trigger};
+use crate::waiting::{WaitingPacket, WaitingPackets};
 
 /// A FIFO queue under a list of [`Rule`]s: its decisions and its counters. The packets themselves wait
 /// in the [`EgressPort`](crate::EgressPort) of the queue, or with its caller.
@@ -36,27 +34,12 @@ struct WatchedQueue {
     occupancy: Option<Box<Occupancy>>,
     marked: PacketCount,
     /// Packets whose transmission has not started, as of the last update, if their port keeps them here.
-    waiting: VecDeque<WaitingPacket>,
+    waiting: WaitingPackets,
     /// The rules and their state, and the drops; `None` while there are none.
     discipline: Option<Box<Discipline>>,
 }
 
-/// A packet in a queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitingPacket {
-    /// When it leaves the queue for the link; [`Time::MAX`] at rate zero.
-    pub(crate) start: Time,
-    /// The length that was counted on arrival, so that the same is subtracted on departure.
-    pub(crate) length: ByteSize,
-}
-
-/// A queue of more packets does not stay in the processor's inner caches until its turn.
-const LONG_QUEUE: usize = 1_000;
-
-/// How many packets before its turn a packet of a long queue is fetched.
-const PREFETCHED: usize = 8;
-
-static NONE_WAITING: VecDeque<WaitingPacket> = VecDeque::new();
+static NONE_WAITING: WaitingPackets = WaitingPackets::new();
 
 /// The rules of a queue with their state.
 #[derive(Clone, Debug)]
@@ -203,7 +186,7 @@ impl Queue {
 
     /// Returns the waiting packets of [`Self::push`].
     #[inline]
-    pub(crate) fn waiting(&self) -> &VecDeque<WaitingPacket> {
+    pub(crate) fn waiting(&self) -> &WaitingPackets {
         let watched = self.watched.as_ref();
         watched.map_or(&NONE_WAITING, |watched| &watched.waiting)
     }
@@ -211,7 +194,7 @@ impl Queue {
     /// Iterates over the waiting packets of [`Self::push`], whose start may change.
     pub(crate) fn waiting_mut(&mut self) -> impl Iterator<Item = &mut WaitingPacket> {
         let watched = self.watched.iter_mut();
-        watched.flat_map(|watched| &mut watched.waiting)
+        watched.flat_map(|watched| watched.waiting.iter_mut())
     }
 
     /// Returns the average backlog of the first [`Red`] rule, as of the last arrival.
@@ -312,8 +295,9 @@ impl Queue {
     /// Removes the first waiting packet.
     pub(crate) fn start_first(&mut self) {
         if let Some(watched) = &mut self.watched
-            && let Some(first) = watched.waiting.pop_front()
+            && let Some(&first) = watched.waiting.front()
         {
+            watched.waiting.pop_front();
             watched.leave(first.start, first.length);
         }
     }
@@ -353,7 +337,7 @@ impl WatchedQueue {
             shortcuts: [Shortcut::WITHOUT_RULES; 2],
             occupancy: None,
             marked: PacketCount::ZERO,
-            waiting: VecDeque::new(),
+            waiting: WaitingPackets::new(),
             discipline: None,
         })
     }
@@ -410,9 +394,6 @@ impl WatchedQueue {
             }
             self.leave(start, length);
             self.waiting.pop_front();
-            if self.waiting.len() >= LONG_QUEUE {
-                prefetch(&self.waiting[PREFETCHED]);
-            }
         }
     }
 
@@ -444,7 +425,7 @@ impl WatchedQueue {
         admission
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, now: Time, length: ByteSize) {
         self.backlog.record(length);
         if let Some(occupancy) = &mut self.occupancy {
@@ -452,7 +433,7 @@ impl WatchedQueue {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, at: Time, length: ByteSize) {
         self.backlog.remove(length);
         if let Some(occupancy) = &mut self.occupancy {

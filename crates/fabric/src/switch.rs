@@ -145,10 +145,10 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         packet: P,
         mut changed: impl FnMut(PortIndex, Option<Time>),
     ) {
-        self.ports.count_arrival(&packet);
         if self.elements.is_empty() {
             self.ports.send(now, packet, &mut changed);
         } else {
+            self.ports.count_arrival(&packet);
             Output::new(now, &mut self.elements, &mut self.ports, &mut changed)
                 .forward(ingress, packet);
         }
@@ -172,7 +172,6 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// the port of its [route](Self::egress).
     #[inline(always)]
     pub fn transmit_by(&mut self, now: Time, port: PortIndex, packet: &mut P) -> Option<Time> {
-        self.ports.count_arrival(packet);
         self.ports.transmit(now, port, packet)
     }
 
@@ -332,6 +331,6 @@ impl<P: Packet + Clone + 'static> Switch<P> {
 
     /// Returns the counters. They balance with [`Self::inside`].
     pub fn counters(&self) -> StageCounters {
-        self.ports.counters()
+        self.ports.counters(self.has_elements())
     }
 }

@@ -74,19 +74,18 @@ impl EventQueue {
         } else {
             NEVER
         };
-        // Over all entries: the children of entry `n` start at `4 * (n + 1)`.
-        let mut entry = MATCH * self.first_leaf + source;
-        while let Some(entries) = self.matches.get_mut(entry / MATCH) {
+        // The children of match `n` are the matches from `4 n + 1` on.
+        let (mut number, mut index) = (self.first_leaf + source / MATCH, source % MATCH);
+        while let Some(entries) = self.matches.get_mut(number) {
             // The best of the others does not depend on the level below: the processor finds it meanwhile.
-            let index = entry % MATCH;
-            let other = |steps: usize| entries[(index + steps) % MATCH];
+            let other = |step: usize| entries[(index ^ step) % MATCH];
             let others = other(1).min(other(2)).min(other(3));
-            entries[index] = winner;
+            entries[index % MATCH] = winner;
             winner = winner.min(others);
-            match (entry / MATCH).checked_sub(1) {
-                Some(next) => entry = next,
-                None => break,
-            }
+            let Some(next) = number.checked_sub(1) else {
+                break;
+            };
+            (number, index) = (next / MATCH, next % MATCH);
         }
         self.first = winner;
     }

@@ -74,6 +74,7 @@ impl<P: Packet + Clone> Ports<P> {
         &mut self.egress_ports
     }
 
+    /// Counts a packet that enters a switch with elements. Without elements the ports count it.
     #[inline]
     pub(super) fn count_arrival(&mut self, packet: &P) {
         self.counters.arrived.record(packet.length());
@@ -100,7 +101,6 @@ impl<P: Packet + Clone> Ports<P> {
     /// Drops a packet without a route that the caller keeps.
     #[cold]
     pub(super) fn count_unroutable(&mut self, packet: &P) {
-        self.count_arrival(packet);
         let dropped = &mut self.counters.dropped;
         dropped.record(DropReason::NoRoute, packet.length());
     }
@@ -129,9 +129,7 @@ impl<P: Packet + Clone> Ports<P> {
         length: ByteSize,
     ) -> Option<Time> {
         let egress_port = self.egress_ports.get_mut(port.index())?;
-        let arrival = egress_port.transmit_unwatched(now, length)?;
-        self.counters.arrived.record(length);
-        Some(arrival)
+        egress_port.transmit_unwatched(now, length)
     }
 
     /// Sends a packet by the port of its route, which holds it.
@@ -203,16 +201,20 @@ impl<P: Packet + Clone> Ports<P> {
         }
     }
 
-    pub(super) fn counters(&self) -> StageCounters {
+    /// Returns the counters of a switch with elements or without.
+    pub(super) fn counters(&self, has_elements: bool) -> StageCounters {
         let mut counters = self.counters;
+        if !has_elements {
+            // A packet that has arrived is at a port, or has no route.
+            counters.arrived = counters.dropped.total();
+        }
         for egress_port in &self.egress_ports {
-            let within = egress_port.counters();
-            counters = counters
-                + StageCounters {
-                    // The packet was counted where it entered the switch.
-                    arrived: PacketCount::ZERO,
-                    ..within
-                };
+            let mut within = egress_port.counters();
+            if has_elements {
+                // The packet was counted where it entered the switch.
+                within.arrived = PacketCount::ZERO;
+            }
+            counters = counters + within;
         }
         counters
     }

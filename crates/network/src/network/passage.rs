@@ -4,7 +4,8 @@
 use weir_fabric as fabric;
 use weir_units::{ByteSize, Time};
 
-use super::{DirectPort, HostArrival, Network, Receiver, SwitchNode};
+use super::tx_port::is_soon;
+use super::{DirectPort, HostArrival, Network, Receiver, SwitchNode, Uplink};
 use crate::packets_in_flight::SlotIndex;
 
 /// How far a packet has come ahead of the events.
@@ -21,7 +22,7 @@ pub enum Passage {
 
 impl<P: fabric::Packet + Clone + 'static> DirectPort<'_, P> {
     /// Sends a packet of this length that lies in `slot`, or will lie there, as [`Self::send`] does, and follows it
-    /// while queues that nobody watches are all that it meets.
+    /// while queues that nobody watches are all that it meets. Returns also what that returns.
     #[inline(always)]
     pub fn pass(
         &mut self,
@@ -29,23 +30,24 @@ impl<P: fabric::Packet + Clone + 'static> DirectPort<'_, P> {
         slot: SlotIndex,
         destination: u32,
         length: ByteSize,
-    ) -> Passage {
+    ) -> (Passage, bool) {
         let network = &mut *self.network;
-        let Some(uplink) = network.uplinks.get_mut(self.uplink as usize) else {
-            return Passage::Unknown;
+        let Some(Uplink { egress_port, .. }) = network.uplinks.get_mut(self.uplink as usize) else {
+            return (Passage::Unknown, true);
         };
-        let Some(at_switch) = uplink.egress_port.transmit_unwatched(now, length) else {
-            return Passage::Unknown;
+        let Some(at_switch) = egress_port.transmit_unwatched(now, length) else {
+            return (Passage::Unknown, true);
         };
+        let has_room = is_soon(egress_port.link().free_at(), now);
         let onward = network.cross_switch(self.port, destination, at_switch, length);
-        let Some((port, time)) = onward else {
-            return Passage::OnLink(self.port, at_switch);
+        let passage = match onward {
+            None => Passage::OnLink(self.port, at_switch),
+            Some((port, time)) if network.is_next_at_host(port, time) => {
+                Passage::AtHost(HostArrival { time, slot, port })
+            }
+            Some((port, time)) => Passage::OnLink(port, time),
         };
-        if network.is_next_at_host(port, time) {
-            Passage::AtHost(HostArrival { time, slot, port })
-        } else {
-            Passage::OnLink(port, time)
-        }
+        (passage, has_room)
     }
 }
 

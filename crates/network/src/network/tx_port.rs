@@ -42,17 +42,20 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// Returns a host's port, for sending, unless it holds its packets.
+    /// Returns a host's port, for sending.
+    ///
+    /// # Errors
+    /// The network again, if the port holds its packets, or is no host's.
     #[inline(always)]
-    pub fn direct_port(&mut self, port: u32) -> Option<DirectPort<'_, P>> {
-        let location = self.locations.get(port as usize)?;
-        match location.sender {
-            Sender::Host(uplink) if location.is_direct => Some(DirectPort {
+    pub fn direct_port(&mut self, port: u32) -> Result<DirectPort<'_, P>, &mut Self> {
+        let location = self.locations.get(port as usize);
+        match location.map(|location| (location.sender, location.is_direct)) {
+            Some((Sender::Host(uplink), true)) => Ok(DirectPort {
                 port,
                 uplink,
                 network: self,
             }),
-            _ => None,
+            _ => Err(self),
         }
     }
 
@@ -101,8 +104,14 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
     }
 }
 
-impl<P: fabric::Packet + Clone + 'static> DirectPort<'_, P> {
-    /// The packet of a slot, to be sent or released.
+impl<'a, P: fabric::Packet + Clone + 'static> DirectPort<'a, P> {
+    /// Returns the network of the port.
+    #[inline(always)]
+    pub fn into_network(self) -> &'a mut Network<P> {
+        self.network
+    }
+
+    /// The packet of a slot, to be sent.
     #[inline(always)]
     pub fn packet_mut(&mut self, slot: SlotIndex) -> &mut P {
         self.network.in_flight.packet_mut(slot)
@@ -129,12 +138,6 @@ impl<P: fabric::Packet + Clone + 'static> DirectPort<'_, P> {
         has_room
     }
 
-    /// Frees the slot of a packet that the host has taken in.
-    #[inline(always)]
-    pub fn release(&mut self, slot: SlotIndex) {
-        self.network.in_flight.release(slot);
-    }
-
     /// Whether a packet on the link would be sent soon: see [`TxPort::has_room`].
     #[inline(always)]
     pub fn has_room(&self, now: Time) -> bool {
@@ -151,7 +154,7 @@ impl<P: fabric::Packet + Clone + 'static> DirectPort<'_, P> {
 
 /// Whether a packet on a link that is free from then on would be sent soon.
 #[inline(always)]
-fn is_soon(free: Time, now: Time) -> bool {
+pub(super) fn is_soon(free: Time, now: Time) -> bool {
     // The restart of a stopped link is unknown.
     free <= now + HOST_QUEUE || free == Time::MAX
 }

@@ -3,16 +3,16 @@
 //! and no packet with it is ever written.
 
 use weir_fabric::Packet as _;
-use weir_network::{HostArrival, Passage};
-use weir_tcp::QuickNext;
+use weir_network::{DirectPort, HostArrival, Passage};
+use weir_tcp::{QuickNext, Reply};
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::Segment;
 
 use super::socket::Socket;
-use super::{EndpointEvent, HostContext, Hosts, TcpEnd, Transport};
+use super::{Endpoint, EndpointEvent, HostContext, Hosts, TcpEnd, Transport};
 use crate::flows::FlowId;
-use crate::packet::{Network, plain_length};
+use crate::packet::{Network, Packet, plain_length};
 
 /// An event for an application, if there is one.
 type Notice = Option<(FlowId, EndpointEvent)>;
@@ -23,6 +23,11 @@ struct PassedAcknowledgment {
     arrival: HostArrival,
     segment: Segment,
     ecn: Ecn,
+    /// The number of its flow.
+    flow: u32,
+    /// The host at which it arrives, and the position of its endpoint.
+    host: u32,
+    position: u32,
     /// The position of the endpoint that sent it.
     sender: u32,
 }
@@ -35,15 +40,19 @@ impl Hosts {
         if let Some(Some(endpoint)) = self.endpoints.get_mut(packet.endpoint as usize)
             && endpoint.accepts(packet)
             && let Transport::Tcp(end) = &mut endpoint.transport
+            && end.is_bare()
             && let Some(segment) = packet.plain_segment()
-            && end.receive_quickly::<true>(arrival.time, &segment, packet.ecn())
         {
-            let (socket, shared) = (&mut endpoint.socket, &mut self.shared);
-            let (passed, notice) = socket.answer_data(end, arrival, shared, network);
-            if let Some(passed) = passed {
-                self.receive_passed(passed, network);
+            let (ecn, socket, shared) = (packet.ecn(), &mut endpoint.socket, &mut self.shared);
+            let turn = socket.turn(end, arrival.time, network);
+            let (connection, may_send) = (&mut end.connection, turn.may_send());
+            if let Some(reply) = connection.take_data(arrival.time, &segment, ecn, may_send) {
+                let (passed, notice) = socket.answer_data(end, arrival, turn, reply, shared);
+                if let Some(passed) = passed {
+                    self.receive_passed(passed, network);
+                }
+                return notice;
             }
-            return notice;
         }
         self.receive_generally(arrival, network)
     }
@@ -58,12 +67,11 @@ impl Hosts {
         let packet = network.packet(arrival.slot);
         if let Some(Some(endpoint)) = self.endpoints.get_mut(packet.endpoint as usize)
             && endpoint.accepts(packet)
-            && let Transport::Tcp(end) = &mut endpoint.transport
             && let Some(segment) = packet.plain_segment()
-            && end.receive_quickly::<false>(arrival.time, &segment, packet.ecn())
+            && let Ok(notice) =
+                endpoint.take_acknowledgment(&segment, arrival, &mut self.shared, network)
         {
-            let shared = &mut self.shared;
-            return (endpoint.socket).answer_acknowledgment(end, arrival, shared, network);
+            return notice;
         }
         self.receive_generally(arrival, network)
     }
@@ -76,23 +84,19 @@ impl Hosts {
             arrival,
             segment,
             ecn,
+            flow,
+            host,
+            position,
             sender,
         } = passed;
         let time = arrival.time;
-        let Some(Some(endpoint)) = self.endpoints.get(sender as usize) else {
-            return;
-        };
-        let address = &endpoint.socket.address;
-        let (flow, position, host) = (address.flow.number, address.peer, address.destination);
         if time <= self.next_timer(host, time)
             && let Some(Some(endpoint)) = self.endpoints.get_mut(position as usize)
             && endpoint.socket.address.flow.number == flow
             && !endpoint.socket.address_lost
-            && let Transport::Tcp(end) = &mut endpoint.transport
-            && end.receive_quickly::<false>(time, &segment, ecn)
+            && let Ok(event) =
+                endpoint.take_acknowledgment(&segment, arrival, &mut self.shared, network)
         {
-            let (socket, shared) = (&mut endpoint.socket, &mut self.shared);
-            let event = socket.answer_acknowledgment(end, arrival, shared, network);
             debug_assert_eq!(event, None, "the flows of undisturbed hosts have no end");
         } else if let Some(Some(endpoint)) = self.endpoints.get(sender as usize) {
             let packet = network.packet_mut(arrival.slot);
@@ -102,106 +106,180 @@ impl Hosts {
     }
 }
 
+/// Who decides what a connection sends after a segment that it takes in on its fast paths.
+#[derive(Debug)]
+enum Turn<'a> {
+    /// The connection, by this port.
+    Own(DirectPort<'a, Packet>),
+    /// Nobody: the queue of this port is too long.
+    Wait(DirectPort<'a, Packet>),
+    /// [`Socket::attend_tcp`]: more than the connection counts.
+    General(&'a mut Network),
+}
+
+impl<'a> Turn<'a> {
+    #[inline(always)]
+    fn may_send(&self) -> bool {
+        matches!(self, Self::Own(_))
+    }
+
+    /// Returns the network of the host.
+    #[inline(always)]
+    fn into_network(self) -> &'a mut Network {
+        match self {
+            Self::Own(port) | Self::Wait(port) => port.into_network(),
+            Self::General(network) => network,
+        }
+    }
+}
+
+/// A segment that an endpoint does not take in on the fast paths of its connection.
+#[derive(Clone, Copy, Debug)]
+struct NotTaken;
+
+impl Endpoint {
+    /// Takes in an acknowledgment, if that takes only a fast path of the connection. Otherwise it changes nothing.
+    #[inline(always)]
+    fn take_acknowledgment(
+        &mut self,
+        segment: &Segment,
+        arrival: HostArrival,
+        shared: &mut HostContext,
+        network: &mut Network,
+    ) -> Result<Notice, NotTaken> {
+        let Transport::Tcp(end) = &mut self.transport else {
+            return Err(NotTaken);
+        };
+        if !end.is_bare() {
+            return Err(NotTaken);
+        }
+        let socket = &mut self.socket;
+        let turn = socket.turn(end, arrival.time, network);
+        let (connection, may_send) = (&mut end.connection, turn.may_send());
+        match connection.take_acknowledgment(arrival.time, segment, may_send) {
+            Some(reply) => Ok(socket.answer_acknowledgment(end, arrival, turn, reply, shared)),
+            None => Err(NotTaken),
+        }
+    }
+}
+
 impl Socket {
-    /// Attends to a connection that has [received data quickly](TcpEnd::receive_quickly), with the effects of
-    /// [`Self::attend_tcp`]. Mostly it has an acknowledgment to send or nothing; the packet goes into the slot of the
-    /// one that it has received.
+    /// Returns who decides what a connection sends after the next segment.
+    #[inline(always)]
+    fn turn<'a>(&self, end: &TcpEnd, now: Time, network: &'a mut Network) -> Turn<'a> {
+        if self.send_slot != Time::ZERO || end.sends_bursts() {
+            return Turn::General(network);
+        }
+        let port = match network.direct_port(self.address.port) {
+            Ok(port) => port,
+            Err(network) => return Turn::General(network),
+        };
+        if end.has_small_queues() && !port.has_room(now) {
+            Turn::Wait(port)
+        } else {
+            Turn::Own(port)
+        }
+    }
+
+    /// Attends to a connection that has taken in data, with the effects of [`Self::attend_tcp`]. Mostly it has an
+    /// acknowledgment to send or nothing; the packet goes into the slot of the one that it has received.
     #[inline(always)]
     fn answer_data(
         &mut self,
         end: &mut TcpEnd,
-        HostArrival { time, slot, .. }: HostArrival,
+        arrival: HostArrival,
+        turn: Turn<'_>,
+        Reply { next, due }: Reply,
         shared: &mut HostContext,
-        network: &mut Network,
     ) -> (Option<PassedAcknowledgment>, Notice) {
-        let is_usual = self.send_slot == Time::ZERO && !end.sends_bursts();
-        let Some(mut port) = network.direct_port(self.address.port).filter(|_| is_usual) else {
-            network.release(slot);
-            return (None, self.attend_tcp(end, time, shared, network));
-        };
-        let is_patient = end.has_small_queues();
-        if is_patient && !port.has_room(time) {
-            port.release(slot);
-            self.send_slot = port.reserve_slot();
-            return (None, self.end_attention(end, time, shared));
-        }
-        let (segment, ecn) = match end.connection.next_quickly::<true>(time) {
-            QuickNext::Segment(segment, ecn) => (segment, ecn),
-            QuickNext::Nothing => {
-                port.release(slot);
-                return (None, self.end_attention(end, time, shared));
-            }
-            QuickNext::Unknown => {
-                port.release(slot);
-                return (None, self.attend_tcp(end, time, shared, network));
+        let HostArrival { time, slot, .. } = arrival;
+        let (mut port, segment, ecn) = match (turn, next) {
+            (Turn::Own(port), QuickNext::Segment(segment, ecn)) => (port, segment, ecn),
+            (turn, next) => {
+                let notice = self.answer_nothing(end, arrival, turn, (next, due), shared);
+                return (None, notice);
             }
         };
         let length = ByteSize::from_bytes(u64::from(plain_length(&segment)));
-        let passage = port.pass(time, slot, self.address.destination, length);
+        let (passage, mut has_room) = port.pass(time, slot, self.address.destination, length);
         if let Passage::Unknown = passage {
             let packet = port.packet_mut(slot);
             packet.write_segment(&segment, ecn, &self.address);
-            port.send(time, slot);
+            has_room = port.send(time, slot);
         }
-        if is_patient && !port.has_room(time) {
+        if end.has_small_queues() && !has_room {
             self.send_slot = port.reserve_slot();
         }
-        if let Passage::OnLink(port, at) = passage {
-            let packet = network.packet_mut(slot);
+        if let Passage::OnLink(on, at) = passage {
+            let packet = port.packet_mut(slot);
             packet.write_segment(&segment, ecn, &self.address);
-            network.travel_from(port, slot, at);
+            port.into_network().travel_from(on, slot, at);
         }
         let passed = match passage {
             Passage::AtHost(arrival) => Some(PassedAcknowledgment {
                 arrival,
                 segment,
                 ecn,
+                flow: self.address.flow.number,
+                host: self.address.destination,
+                position: self.address.peer,
                 sender: self.address.position,
             }),
             Passage::OnLink(..) | Passage::Unknown => None,
         };
-        (passed, self.end_attention(end, time, shared))
+        (passed, self.end_attention(end, time, due, shared))
     }
 
-    /// Attends to a connection that has [received an acknowledgment quickly](TcpEnd::receive_quickly), with the
-    /// effects of [`Self::attend_tcp`]. Mostly it has one packet to send or none; a packet goes into the slot of the
-    /// one that it has received.
+    /// Attends to a connection that has taken in an acknowledgment, with the effects of [`Self::attend_tcp`]. Mostly
+    /// it has one packet to send or none; a packet goes into the slot of the one that it has received.
     #[inline(always)]
     fn answer_acknowledgment(
         &mut self,
         end: &mut TcpEnd,
-        HostArrival { time, slot, .. }: HostArrival,
+        arrival: HostArrival,
+        turn: Turn<'_>,
+        Reply { next, due }: Reply,
         shared: &mut HostContext,
-        network: &mut Network,
     ) -> Notice {
-        let is_usual = self.send_slot == Time::ZERO && !end.sends_bursts();
-        let Some(mut port) = network.direct_port(self.address.port).filter(|_| is_usual) else {
-            network.release(slot);
-            return self.attend_tcp(end, time, shared, network);
+        let HostArrival { time, slot, .. } = arrival;
+        let (mut port, segment, ecn) = match (turn, next) {
+            (Turn::Own(port), QuickNext::Segment(segment, ecn)) => (port, segment, ecn),
+            (turn, next) => return self.answer_nothing(end, arrival, turn, (next, due), shared),
         };
-        let is_patient = end.has_small_queues();
-        if is_patient && !port.has_room(time) {
-            port.release(slot);
+        let packet = port.packet_mut(slot);
+        packet.write_segment(&segment, ecn, &self.address);
+        let has_room = port.send(time, slot);
+        if end.has_small_queues() && !has_room {
             self.send_slot = port.reserve_slot();
-            return self.end_attention(end, time, shared);
+        } else if end.connection.may_send_more(time) {
+            return self.attend_tcp(end, time, shared, port.into_network());
         }
-        match end.connection.next_quickly::<false>(time) {
-            QuickNext::Nothing => port.release(slot),
-            QuickNext::Segment(segment, ecn) => {
-                let packet = port.packet_mut(slot);
-                packet.write_segment(&segment, ecn, &self.address);
-                let has_room = port.send(time, slot);
-                if is_patient && !has_room {
-                    self.send_slot = port.reserve_slot();
-                } else if end.connection.may_send_more(time) {
-                    return self.attend_tcp(end, time, shared, network);
-                }
-            }
-            QuickNext::Unknown => {
-                port.release(slot);
-                return self.attend_tcp(end, time, shared, network);
-            }
+        self.end_attention(end, time, due, shared)
+    }
+
+    /// Attends to a connection that has taken in a segment and does not answer it at once.
+    #[inline(always)]
+    fn answer_nothing(
+        &mut self,
+        end: &mut TcpEnd,
+        HostArrival { time, slot, .. }: HostArrival,
+        turn: Turn<'_>,
+        (next, due): (QuickNext, Time),
+        shared: &mut HostContext,
+    ) -> Notice {
+        let (is_general, is_waiting) = match &turn {
+            Turn::Own(_) => (!matches!(next, QuickNext::Nothing), false),
+            Turn::Wait(_) => (false, true),
+            Turn::General(_) => (true, false),
+        };
+        let network = turn.into_network();
+        network.release(slot);
+        if is_general {
+            return self.attend_tcp(end, time, shared, network);
         }
-        self.end_attention(end, time, shared)
+        if is_waiting && let Some(mut port) = network.tx_port(self.address.port) {
+            self.send_slot = port.reserve_slot();
+        }
+        self.end_attention(end, time, due, shared)
     }
 }

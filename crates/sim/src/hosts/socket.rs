@@ -24,18 +24,21 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Sets the timer of a connection on its fast paths, and returns an event for the application.
+    /// Sets the timer of a connection on its fast paths, whose own is `due`, and returns an event for the
+    /// application.
     #[inline(always)]
     pub(super) fn end_attention(
         &mut self,
-        end: &mut TcpEnd,
+        end: &TcpEnd,
         now: Time,
+        due: Time,
         shared: &mut HostContext,
     ) -> Option<(FlowId, EndpointEvent)> {
-        let mut due = end.connection.quick_timeout();
-        if self.send_slot > now {
-            due = due.min(self.send_slot);
-        }
+        let due = if self.send_slot > now {
+            due.min(self.send_slot)
+        } else {
+            due
+        };
         self.set_timer(due, shared);
         // It is not closed.
         let notice = self.notice(end.connection.received().bytes(), || false);

@@ -231,17 +231,10 @@ struct Extras {
 }
 
 impl TcpEnd {
-    /// Takes in a segment with data, or one without, if that takes only a fast path of the connection. Otherwise
-    /// it changes nothing, and returns false.
+    /// Whether the connection alone decides what its segments do: there is no TLS, and no deadline.
     #[inline(always)]
-    pub(super) fn receive_quickly<const DATA: bool>(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        ecn: Ecn,
-    ) -> bool {
-        let connection = &mut self.connection;
-        self.extras.is_none() && connection.receive_quickly::<DATA>(now, segment, ecn)
+    pub(super) fn is_bare(&self) -> bool {
+        self.extras.is_none()
     }
 
     #[inline]

@@ -10,8 +10,10 @@ use weir_wire::tcp::Timestamps;
 pub(super) struct TimestampClock {
     /// The length of a tick in nanoseconds.
     tick: NonZeroU64,
-    /// The number of the current tick. Cached because divisions are expensive.
-    number: u64,
+    /// When the current tick ends. Kept, as divisions are expensive.
+    ends: Time,
+    /// The value of segments that leave in the current tick. The field wraps around.
+    value: u32,
     /// The peer's value that is echoed (TS.Recent).
     recent: u32,
     /// When `recent` was updated.
@@ -26,7 +28,8 @@ impl TimestampClock {
         Self {
             // The configuration has been checked: no tick is zero.
             tick: NonZeroU64::new(tick.as_nanos()).unwrap_or(NonZeroU64::MIN),
-            number: 0,
+            ends: Time::ZERO,
+            value: 0,
             recent: 0,
             taken_at: Time::ZERO,
         }
@@ -38,11 +41,19 @@ impl TimestampClock {
         Duration::from_nanos(self.tick.get())
     }
 
+    #[inline]
     fn advance(&mut self, now: Time) {
-        let began = Time::ZERO + self.tick() * self.number;
-        if now.since(began) >= self.tick() {
-            self.number = now.since(Time::ZERO) / self.tick();
+        if now >= self.ends {
+            self.begin_tick(now);
         }
+    }
+
+    #[cold]
+    fn begin_tick(&mut self, now: Time) {
+        // Ticks are numbered from one: zero would mean that there is nothing to echo.
+        let number = (now.since(Time::ZERO) / self.tick()).saturating_add(1);
+        self.ends = Time::ZERO + self.tick() * number;
+        self.value = number as u32;
     }
 
     /// Returns the timestamps of a segment that leaves now.
@@ -50,8 +61,7 @@ impl TimestampClock {
     pub(super) fn stamp(&mut self, now: Time) -> Timestamps {
         self.advance(now);
         Timestamps {
-            // The field wraps around. Zero would mean that there is nothing to echo.
-            value: (self.number as u32).wrapping_add(1),
+            value: self.value,
             echo: self.recent,
         }
     }
@@ -61,13 +71,16 @@ impl TimestampClock {
     #[inline]
     pub(super) fn sent_at(&mut self, now: Time, echo: u32) -> Option<Time> {
         self.advance(now);
-        let ago = (self.number as u32).wrapping_add(1).wrapping_sub(echo);
+        let ago = self.value.wrapping_sub(echo);
         // Half of the number space lies in the future.
         if echo == 0 || ago > u32::MAX / 2 {
             return None;
         }
-        let number = self.number.checked_sub(u64::from(ago))?;
-        Some(Time::ZERO + self.tick() * number.saturating_add(1))
+        let number = self.ends.since(Time::ZERO) / self.tick();
+        let number = number
+            .checked_sub(u64::from(ago))
+            .filter(|number| *number > 0)?;
+        Some(Time::ZERO + self.tick() * number)
     }
 
     /// Returns whether a segment is older than the received data (PAWS, RFC 7323, section 5.3).
@@ -77,6 +90,31 @@ impl TimestampClock {
         self.recent != 0
             && (value.wrapping_sub(self.recent) as i32) < 0
             && now.since(self.taken_at) < self.tick() * HALF_OF_THE_SPACE
+    }
+
+    /// Checks the timestamps of the next segment in order, if the option is in use, and stores the value that is
+    /// echoed next. `is_answered`: everything before the segment has been acknowledged. Returns false if the segment
+    /// is older than the last one, or has no timestamps.
+    #[inline(always)]
+    pub(super) fn take_in_order(
+        clock: &mut Option<Self>,
+        now: Time,
+        timestamps: Option<Timestamps>,
+        is_answered: bool,
+    ) -> bool {
+        let Some(clock) = clock else {
+            return true;
+        };
+        let Some(Timestamps { value, .. }) = timestamps else {
+            return false;
+        };
+        if clock.is_old(now, value) {
+            return false;
+        }
+        if is_answered {
+            clock.take(now, value);
+        }
+        true
     }
 
     /// Stores the timestamp that is echoed next.

@@ -24,7 +24,7 @@ use crate::sender::Sender;
 use crate::{Config, ConfigError, ControllerSource, Counters, EcnMode};
 use clock::TimestampClock;
 use handshake::Handshake;
-pub use plain::QuickNext;
+pub use plain::{QuickNext, Reply};
 use sending_half::SendingHalf;
 pub use state::{Ending, State};
 
@@ -312,6 +312,7 @@ impl Connection {
     }
 
     /// Returns the bytes received in order.
+    #[inline]
     pub fn received(&self) -> ByteSize {
         ByteSize::from_bytes(self.receiver.received())
     }

@@ -8,6 +8,8 @@ use weir_units::Time;
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Options, Segment};
 
+use super::clock::TimestampClock;
+use super::sending_half::SendingHalf;
 use super::{Connection, State};
 use crate::sender::{PlainNext, Sender};
 
@@ -20,6 +22,19 @@ pub enum QuickNext {
     Segment(Segment, Ecn),
     /// Only [`Connection::next_segment`] tells.
     Unknown,
+}
+
+/// The fast paths do not apply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NotPlain;
+
+/// What follows from a segment that a connection has taken in on its fast paths.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    /// The next segment to send now.
+    pub next: QuickNext,
+    /// When to call [`Connection::handle_timeout`], unless something is sent besides; never is [`Time::MAX`].
+    pub due: Time,
 }
 
 impl Connection {
@@ -69,77 +84,120 @@ impl Connection {
         }
     }
 
-    /// Processes a segment with data, or one without, as [`Connection::receive`] does, if that takes only a
-    /// fast path. Otherwise it changes nothing, and returns false.
+    /// Processes a segment with data as [`Connection::receive`] does, if that takes only a fast path, and
+    /// returns what to send then; nothing unless `may_send`. Otherwise it changes nothing, and returns `None`.
     #[inline(always)]
-    pub fn receive_quickly<const DATA: bool>(
+    pub fn take_data(
         &mut self,
         now: Time,
         segment: &Segment,
         ecn: Ecn,
-    ) -> bool {
-        let is_done = self.is_plain
-            && (segment.payload > 0) == DATA
-            && self.is_next_in_order(segment)
-            && if DATA {
-                self.receive_plain_data(now, segment, ecn)
-            } else {
-                self.receive_plain_acknowledgment(now, segment)
-            };
-        self.counters.segments_received += u64::from(is_done);
-        is_done
-    }
-
-    /// Returns the next segment to send now as [`Connection::next_segment`] does, right after a segment with data,
-    /// or one without, that was [received quickly](Connection::receive_quickly).
-    #[inline(always)]
-    pub fn next_quickly<const DATA: bool>(&mut self, now: Time) -> QuickNext {
-        debug_assert!(self.is_plain, "the fast paths apply");
-        let is_ack_due = self.receiver.acks.is_due();
+        may_send: bool,
+    ) -> Option<Reply> {
+        if !self.is_plain
+            || segment.payload == 0
+            || !self.is_next_in_order(segment)
+            || !self.receive_plain_data(now, segment, ecn)
+        {
+            return None;
+        }
+        self.counters.segments_received += 1;
         let has_sent_data = self.sender.built().is_none_or(Sender::has_sent_data);
-        if DATA {
-            // While an ACK for earlier data is due, so is the next one.
-            return match is_ack_due {
-                _ if !has_sent_data => QuickNext::Unknown,
-                false => QuickNext::Nothing,
-                true if self.receiver.echo.has_prior() => QuickNext::Unknown,
-                true => {
-                    let (segment, ecn) = self.plain_acknowledgment(now);
-                    QuickNext::Segment(segment, ecn)
-                }
-            };
-        }
-        if is_ack_due {
-            return QuickNext::Unknown;
-        }
-        if !has_sent_data && let Some(sender) = self.sender.built_mut() {
-            return match sender.next_plain(now, false, true) {
-                PlainNext::Nothing => QuickNext::Nothing,
-                PlainNext::Segment(outgoing) => {
-                    let (segment, ecn) = self.data_segment(now, outgoing);
-                    QuickNext::Segment(segment, ecn)
-                }
-                PlainNext::General => QuickNext::Unknown,
-            };
-        }
-        QuickNext::Nothing
+        // While an ACK for earlier data is due, so is the next one.
+        let next = match self.receiver.acks.is_due() {
+            _ if !may_send => QuickNext::Nothing,
+            _ if !has_sent_data => QuickNext::Unknown,
+            false => QuickNext::Nothing,
+            true if self.receiver.echo.has_prior() => QuickNext::Unknown,
+            true => {
+                let (segment, ecn) = self.plain_acknowledgment(now);
+                QuickNext::Segment(segment, ecn)
+            }
+        };
+        let due = self.quick_timeout();
+        Some(Reply { next, due })
     }
 
-    /// Returns whether [`Connection::next_segment`] has to be called again after a segment of
-    /// [`Connection::next_quickly`]. `false` is certain.
+    /// Processes a segment without data as [`Connection::receive`] does, if that takes only a fast path, and
+    /// returns what to send then; nothing unless `may_send`. Otherwise it changes nothing, and returns `None`.
+    #[inline(always)]
+    pub fn take_acknowledgment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        may_send: bool,
+    ) -> Option<Reply> {
+        if !self.is_plain || segment.payload > 0 || !self.is_next_in_order(segment) {
+            return None;
+        }
+        let SendingHalf::Built(sender) = &mut self.sender else {
+            return None;
+        };
+        let una = sender.una;
+        let ahead = segment
+            .acknowledgment
+            .distance_from(self.local + una as u32);
+        if ahead <= 0 {
+            return None;
+        }
+        let upto = una + u64::from(ahead.unsigned_abs());
+        let segments = sender.scoreboard.whole_segments(upto)?;
+        let next = self.receiver.next;
+        let is_answered = self.last_acknowledged == next;
+        if !TimestampClock::take_in_order(&mut self.clock, now, segment.timestamps, is_answered) {
+            return None;
+        }
+        self.counters.segments_received += 1;
+        self.window_from = next;
+        let ece = segment.flags.contains(Flags::ECE);
+        self.counters.ece_received += u64::from(ece);
+        let window = u64::from(segment.window) << self.peer_scale;
+        sender.set_edge(upto + window, window);
+        sender.acknowledge_whole(now, upto, &segments, ece);
+        let plain_next = if !may_send {
+            PlainNext::Nothing
+        } else if self.receiver.acks.is_due() {
+            PlainNext::General
+        } else if sender.has_sent_data() {
+            PlainNext::Nothing
+        } else {
+            sender.next_plain(now, false, true)
+        };
+        let next = match plain_next {
+            PlainNext::Segment(mut outgoing) => {
+                outgoing.push = outgoing.push || sender.pushes_every_segment();
+                Ok(outgoing)
+            }
+            PlainNext::Nothing => Err(QuickNext::Nothing),
+            PlainNext::General => Err(QuickNext::Unknown),
+        };
+        let due = sender.plain_timeout();
+        let next = match next {
+            Ok(outgoing) => {
+                let (segment, ecn) = self.pushed_segment(now, outgoing);
+                QuickNext::Segment(segment, ecn)
+            }
+            Err(other) => other,
+        };
+        let due = due.min(self.receiver.acks.timeout());
+        Some(Reply { next, due })
+    }
+
+    /// Returns whether [`Connection::next_segment`] has to be called again after the segment of a [`Reply`].
+    /// `false` is certain.
     #[inline(always)]
     pub fn may_send_more(&mut self, now: Time) -> bool {
         let sender = self.sender.built_mut();
         sender.is_some_and(|sender| !sender.has_sent_data() && !sender.waits_plainly(now))
     }
 
-    /// Returns what [`Connection::next_segment`] returns on the fast paths.
+    /// Returns what [`Connection::next_segment`] returns on the fast paths; `Err` if only that tells.
     #[inline(always)]
-    pub(super) fn next_plain(&mut self, now: Time) -> QuickNext {
+    pub(super) fn next_plain(&mut self, now: Time) -> Result<Option<(Segment, Ecn)>, NotPlain> {
         let is_ack_due = self.receiver.acks.is_due();
         // While one for earlier data is due, so is the next one.
         if is_ack_due && self.receiver.echo.has_prior() {
-            return QuickNext::Unknown;
+            return Err(NotPlain);
         }
         if let Some(sender) = self.sender.built_mut()
             && !sender.has_sent_data()
@@ -147,23 +205,17 @@ impl Connection {
             match sender.next_plain(now, is_ack_due, false) {
                 PlainNext::Nothing => {}
                 PlainNext::Segment(outgoing) => {
-                    let (segment, ecn) = self.data_segment(now, outgoing);
-                    return QuickNext::Segment(segment, ecn);
+                    return Ok(Some(self.data_segment(now, outgoing)));
                 }
-                PlainNext::General => return QuickNext::Unknown,
+                PlainNext::General => return Err(NotPlain),
             }
         }
-        if !is_ack_due {
-            return QuickNext::Nothing;
-        }
-        let (segment, ecn) = self.plain_acknowledgment(now);
-        QuickNext::Segment(segment, ecn)
+        Ok(is_ack_due.then(|| self.plain_acknowledgment(now)))
     }
 
-    /// Returns the next time to call [`Connection::handle_timeout`], as [`Connection::timeout`] does; never is
-    /// [`Time::MAX`]. After [`Connection::next_quickly`].
+    /// Returns what [`Connection::timeout`] returns on the fast paths; never is [`Time::MAX`].
     #[inline(always)]
-    pub fn quick_timeout(&self) -> Time {
+    pub(super) fn quick_timeout(&self) -> Time {
         // There is no keep-alive timer, and no other timer of the connection's.
         let of_sender = self.sender.plain_timeout();
         of_sender.min(self.receiver.acks.timeout())
@@ -193,36 +245,6 @@ impl Connection {
         let data = self.in_order_data(now, segment);
         self.receiver
             .on_expected(now, &data, cwr, ecn, &mut self.counters);
-        true
-    }
-
-    /// Processes an acknowledgment of whole segments that were sent once on the fast path. Returns whether it
-    /// did.
-    #[inline(always)]
-    fn receive_plain_acknowledgment(&mut self, now: Time, segment: &Segment) -> bool {
-        let una = self.sender.una();
-        let ahead = segment.acknowledgment.distance_from(self.sequence(una));
-        if ahead <= 0 {
-            return false;
-        }
-        let upto = una + u64::from(ahead.unsigned_abs());
-        let Some(segments) = self
-            .sender
-            .built()
-            .and_then(|sender| sender.scoreboard.whole_segments(upto))
-        else {
-            return false;
-        };
-        if !self.take_predicted_timestamps(now, segment) {
-            return false;
-        }
-        let window = u64::from(segment.window) << self.peer_scale;
-        self.window_from = self.receiver.next;
-        let ece = self.count_echo(segment);
-        if let Some(sender) = self.sender.built_mut() {
-            sender.set_edge(upto + window, window);
-            sender.acknowledge_whole(now, upto, &segments, ece);
-        }
         true
     }
 

@@ -4,6 +4,7 @@ use weir_units::{Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Options, Segment};
 
+use super::clock::TimestampClock;
 use super::handshake::reset_for;
 use super::{Connection, Ending, State};
 use crate::receiver::{Arrival, InOrderData};
@@ -21,12 +22,12 @@ const BLOCKS: usize = weir_wire::tcp::SackBlocks::CAPACITY;
 impl Connection {
     /// Processes a segment that arrived in an IP packet with this ECN codepoint.
     pub fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
-        let is_done = if segment.payload > 0 {
-            self.receive_quickly::<true>(now, segment, ecn)
+        let reply = if segment.payload > 0 {
+            self.take_data(now, segment, ecn, false)
         } else {
-            self.receive_quickly::<false>(now, segment, ecn)
+            self.take_acknowledgment(now, segment, false)
         };
-        if !is_done {
+        if reply.is_none() {
             self.counters.segments_received += 1;
             self.receive_general(now, segment, ecn);
         }
@@ -87,19 +88,8 @@ impl Connection {
     /// than the last one.
     #[inline]
     pub(super) fn take_predicted_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
-        let Some(clock) = &mut self.clock else {
-            return true;
-        };
-        let Some(timestamps) = segment.timestamps else {
-            return false;
-        };
-        if clock.is_old(now, timestamps.value) {
-            return false;
-        }
-        if self.last_acknowledged == self.receiver.next {
-            clock.take(now, timestamps.value);
-        }
-        true
+        let is_answered = self.last_acknowledged == self.receiver.next;
+        TimestampClock::take_in_order(&mut self.clock, now, segment.timestamps, is_answered)
     }
 
     /// Processes a segment on the slow path.

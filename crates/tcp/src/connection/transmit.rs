@@ -4,7 +4,7 @@ use weir_units::Time;
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment};
 
-use super::{Connection, QuickNext, State};
+use super::{Connection, State};
 use crate::EcnMode;
 use crate::sender::{OutgoingSegment, Sender};
 
@@ -13,12 +13,10 @@ impl Connection {
     /// call it until it returns `None`.
     #[inline(always)]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        if self.is_plain {
-            match self.next_plain(now) {
-                QuickNext::Nothing => return None,
-                QuickNext::Segment(segment, ecn) => return Some((segment, ecn)),
-                QuickNext::Unknown => {}
-            }
+        if self.is_plain
+            && let Ok(next) = self.next_plain(now)
+        {
+            return next;
         }
         self.next_in_general(now)
     }
@@ -141,7 +139,23 @@ impl Connection {
     }
 
     #[inline(always)]
-    pub(super) fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
+    pub(super) fn data_segment(
+        &mut self,
+        now: Time,
+        mut outgoing: OutgoingSegment,
+    ) -> (Segment, Ecn) {
+        let sender = self.sender.built_mut();
+        outgoing.push = outgoing.push || sender.is_some_and(|sender| sender.pushes_every_segment());
+        self.pushed_segment(now, outgoing)
+    }
+
+    /// Builds a segment of which it is known whether it asks for its ACK.
+    #[inline(always)]
+    pub(super) fn pushed_segment(
+        &mut self,
+        now: Time,
+        outgoing: OutgoingSegment,
+    ) -> (Segment, Ecn) {
         let mut segment = Segment::default();
         let ecn = self.write_data(now, outgoing, &mut segment);
         (segment, ecn)
@@ -155,8 +169,7 @@ impl Connection {
             .acks
             .on_data_sent(now, self.config.delayed_acks.as_ref());
         segment.payload = outgoing.payload;
-        let sender = self.sender.built_mut();
-        if outgoing.push || sender.is_some_and(Sender::pushes_every_segment) {
+        if outgoing.push {
             segment.flags |= Flags::PSH;
         }
         if outgoing.fin {

@@ -45,7 +45,7 @@ impl EcnEcho {
     ///
     /// DCTCP: if the mark changes, the waiting data is acknowledged first with its own echo. The
     /// echo of every acknowledgment thus applies to all the bytes that it acknowledges.
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_data(&mut self, marked: bool, cwr: bool, next: u64, waiting: bool) -> bool {
         match self.mode {
             EcnMode::Off => false,

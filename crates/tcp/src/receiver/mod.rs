@@ -109,6 +109,7 @@ impl Receiver {
     }
 
     /// Returns the bytes delivered in order to the application.
+    #[inline]
     pub(crate) fn received(&self) -> u64 {
         self.next.min(self.fin)
     }
@@ -286,7 +287,7 @@ impl Receiver {
     }
 
     /// Returns the window field of the segment that leaves now, in units of the scale.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advertise(&mut self) -> u16 {
         self.window.announce(self.next, u64::from(self.mss))
     }

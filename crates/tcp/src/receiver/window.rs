@@ -20,6 +20,8 @@ pub(super) struct Window {
     size: u32,
     /// The last announced window field.
     field: u16,
+    /// The field that announces the whole buffer.
+    whole: u16,
     /// Whether nothing has changed since it was announced.
     is_announced: bool,
     scale: u8,
@@ -36,6 +38,7 @@ impl Window {
             max_announced_edge: u64::from(initial),
             size: 0,
             field: 0,
+            whole: 0,
             is_announced: false,
             scale,
             automatic: config.read_automatically,
@@ -55,6 +58,7 @@ impl Window {
         let most = u64::from(u16::MAX) << scale;
         // A scale is at most 14.
         self.size = u32::try_from(Self::buffer(config).min(most)).unwrap_or(u32::MAX);
+        self.whole = self.field_of(u64::from(self.size));
     }
 
     /// Announces the whole buffer; both ends know it without a handshake.
@@ -99,7 +103,7 @@ impl Window {
     fn candidate(&self, mss: u64) -> u64 {
         let size = u64::from(self.size);
         let candidate = self.read + size;
-        let worthwhile = mss.min(size / 2).max(1);
+        let worthwhile = self.worthwhile(mss);
         if candidate >= self.edge + worthwhile {
             candidate
         } else {
@@ -114,26 +118,50 @@ impl Window {
         candidate > self.edge && candidate.saturating_sub(next) >= 2 * left
     }
 
-    /// Announces a window starting at the next byte expected.
+    /// Returns the smallest step of the right edge.
     #[inline]
+    fn worthwhile(&self, mss: u64) -> u64 {
+        mss.min(u64::from(self.size / 2)).max(1)
+    }
+
+    /// Announces a window starting at the next byte expected.
+    #[inline(always)]
     pub(super) fn announce(&mut self, next: u64, mss: u64) -> u16 {
-        if !self.is_announced {
-            self.field = self.advertise(next, mss);
-            self.is_announced = true;
+        if self.is_announced {
+            return self.field;
         }
+        let edge = next + u64::from(self.size);
+        if self.read == next && edge >= self.edge + self.worthwhile(mss) {
+            // Everything has been read.
+            self.edge = edge;
+            self.note_announced(next, self.whole);
+            self.field = self.whole;
+        } else {
+            self.field = self.advertise(next, mss);
+        }
+        self.is_announced = true;
         self.field
     }
 
     /// Announces a window starting at `next`, which may be a byte received before.
-    #[inline]
     pub(super) fn advertise(&mut self, next: u64, mss: u64) -> u16 {
         self.is_announced = false;
         self.edge = self.candidate(mss);
+        let field = self.field_of(self.edge.saturating_sub(next));
+        self.note_announced(next, field);
+        field
+    }
+
+    /// Returns the field that announces a window of this size.
+    fn field_of(&self, window: u64) -> u16 {
         let step = (1u64 << self.scale) - 1;
-        let field = (self.edge.saturating_sub(next) + step) >> self.scale;
-        let field = field.min(u64::from(u16::MAX));
-        self.max_announced_edge = self.max_announced_edge.max(next + (field << self.scale));
-        field as u16
+        ((window + step) >> self.scale).min(u64::from(u16::MAX)) as u16
+    }
+
+    #[inline]
+    fn note_announced(&mut self, next: u64, field: u16) {
+        let edge = next + (u64::from(field) << self.scale);
+        self.max_announced_edge = self.max_announced_edge.max(edge);
     }
 }
 

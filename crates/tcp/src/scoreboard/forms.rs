@@ -34,10 +34,10 @@ impl Scoreboard {
         self.disorder.records.len() == 1
     }
 
-    /// Returns whether more than two segments are outstanding that have no records.
+    /// Returns the number of outstanding segments that have no records.
     #[inline(always)]
-    pub(crate) fn has_several(&self) -> bool {
-        self.ring.len() > 2
+    pub(crate) fn without_records(&self) -> u32 {
+        self.ring.len()
     }
 
     /// Replaces the ring by records, in which losses and SACKs can be noted.
@@ -137,7 +137,8 @@ impl Scoreboard {
         self.in_flight -= ack - self.first;
         self.first = ack;
         let newest = segments.newest;
-        if (newest, ack) >= (self.latest.sent_at, self.latest.end) {
+        let latest = &self.latest;
+        if newest > latest.sent_at || newest == latest.sent_at && ack >= latest.end {
             self.latest = RackSegment {
                 sent_at: newest,
                 end: ack,

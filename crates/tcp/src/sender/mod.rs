@@ -312,7 +312,7 @@ impl Sender {
 
     /// Returns whether every segment asks for its ACK, since the window holds fewer than two, or may do so
     /// after the next reduction: a receiver that waits for the second one would wait for its timer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pushes_every_segment(&mut self) -> bool {
         if !self.config.push_small_windows {
             return false;

@@ -97,7 +97,8 @@ impl Sender {
     /// Restarts the timers after new data has been acknowledged, as [`Sender::rearm`] does.
     #[inline(always)]
     fn rearm_plain(&mut self, now: Time) {
-        if self.scoreboard.is_empty() {
+        let outstanding = self.scoreboard.without_records();
+        if outstanding == 0 {
             self.rto_at = Time::MAX;
             self.early_at = Time::MAX;
             self.early = EarlyTimer::Probe;
@@ -105,10 +106,11 @@ impl Sender {
         }
         self.rto_at = self.rtt.deadline(now);
         if self.detection == Detection::Rack {
-            let delay = if self.scoreboard.is_single() {
-                self.config.min_rto
+            let config = &*self.config;
+            let delay = if outstanding == 1 {
+                config.min_rto
             } else {
-                self.config.early_timer_margin
+                config.early_timer_margin
             };
             self.set_tail_probe(now, delay);
         }
@@ -208,7 +210,7 @@ impl Sender {
             self.start_timers(now);
         } else if self.detection == Detection::Rack {
             // With two more segments outstanding, an acknowledgment has just set it to the same time.
-            if !(follows_ack && self.scoreboard.has_several()) {
+            if !(follows_ack && self.scoreboard.without_records() > 2) {
                 self.set_tail_probe(now, self.config.early_timer_margin);
             }
         } else {

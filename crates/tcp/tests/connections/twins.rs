@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use weir_congestion::Controller;
 use weir_tcp::{
     Config, ConfigError, Connection, ControllerFactory, ControllerSource, DelayedAcks, EcnMode,
-    KeepAlive, LossDetection, Pacing, QuickNext,
+    KeepAlive, LossDetection, Pacing, QuickNext, Reply,
 };
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
@@ -21,10 +21,9 @@ use super::world::{Opening, controller};
 struct Twins {
     fast: Connection,
     general: Connection,
-    /// Whether the first one has received a segment quickly and nothing has happened since: one with data, or
-    /// one without.
-    quick: Option<bool>,
-    /// Whether it says that it has nothing more to send.
+    /// What both have built in reply to the last segment.
+    reply: Option<(Segment, Ecn)>,
+    /// Whether the first one says that it has nothing more to send.
     has_sent_all: bool,
 }
 
@@ -64,54 +63,52 @@ impl Twins {
         Self {
             general: general.without_fast_paths(),
             fast: end(factory.late()).unwrap(),
-            quick: None,
+            reply: None,
             has_sent_all: false,
         }
     }
 
     fn both(&mut self, mut act: impl FnMut(&mut Connection)) {
-        self.quick = None;
+        self.has_sent_all = false;
         act(&mut self.fast);
         act(&mut self.general);
     }
 
     fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
-        let has_data = segment.payload > 0;
-        let is_done = if has_data {
-            self.fast.receive_quickly::<true>(now, segment, ecn)
+        // Also without a reply, which is then asked for.
+        let may_send = segment.acknowledgment.number() % 5 > 0;
+        let reply = if segment.payload > 0 {
+            self.fast.take_data(now, segment, ecn, may_send)
         } else {
-            self.fast.receive_quickly::<false>(now, segment, ecn)
+            self.fast.take_acknowledgment(now, segment, may_send)
         };
-        if !is_done {
-            self.fast.receive(now, segment, ecn);
+        match reply {
+            Some(Reply { due, .. }) => {
+                assert_eq!((due != Time::MAX).then_some(due), self.fast.timeout());
+            }
+            None => self.fast.receive(now, segment, ecn),
         }
-        self.quick = is_done.then_some(has_data);
         self.general.receive(now, segment, ecn);
+        match reply.filter(|_| may_send).map(|reply| reply.next) {
+            Some(QuickNext::Nothing) => assert_eq!(self.general.next_segment(now), None),
+            Some(QuickNext::Segment(segment, ecn)) => {
+                self.reply = Some((segment, ecn));
+                assert_eq!(self.reply, self.general.next_segment(now), "at {now}");
+                self.has_sent_all = !self.fast.may_send_more(now);
+            }
+            Some(QuickNext::Unknown) | None => {}
+        }
     }
 
     fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        if let Some(reply) = self.reply.take() {
+            return Some(reply);
+        }
         let had_sent_all = std::mem::take(&mut self.has_sent_all);
-        let next = self.next_of_fast(now);
+        let next = self.fast.next_segment(now);
         assert_eq!(next, self.general.next_segment(now), "at {now}");
         assert!(next.is_none() || !had_sent_all, "at {now}");
         next
-    }
-
-    fn next_of_fast(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        let next = match self.quick.take() {
-            Some(true) => self.fast.next_quickly::<true>(now),
-            Some(false) => self.fast.next_quickly::<false>(now),
-            None => QuickNext::Unknown,
-        };
-        match next {
-            QuickNext::Nothing => return None,
-            QuickNext::Segment(segment, ecn) => {
-                self.has_sent_all = !self.fast.may_send_more(now);
-                return Some((segment, ecn));
-            }
-            QuickNext::Unknown => {}
-        }
-        self.fast.next_segment(now)
     }
 
     fn timeout(&self) -> Option<Time> {
