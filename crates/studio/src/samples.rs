@@ -32,8 +32,6 @@ pub(crate) struct PortColumns {
 /// The samples of a group. Counters begin at the start of the run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct GroupColumns {
-    /// Bits per second since the sample before.
-    goodput: Vec<f64>,
     /// The mean congestion window of open flows, in bytes.
     window: Vec<Option<f64>>,
     /// Bytes delivered.
@@ -88,7 +86,6 @@ impl Samples {
                 .collect(),
             groups: (self.groups.iter())
                 .map(|group| GroupColumns {
-                    goodput: thin_out(&group.goodput),
                     window: thin(&group.window, first, apart),
                     delivered: thin_out(&group.delivered),
                     marks: thin_out(&group.marks),
@@ -162,9 +159,6 @@ impl Recorder for Recording {
                 let columns = place.and_then(|place| self.samples.groups.get_mut(place));
                 if let Some(columns) = columns {
                     let counters = &sample.counters;
-                    columns
-                        .goodput
-                        .push(sample.goodput.bits_per_second() as f64);
                     columns
                         .window
                         .push(sample.window.map(|window| window.bytes() as f64));

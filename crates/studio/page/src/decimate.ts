@@ -2,11 +2,12 @@
 // pixel column, or, of counters, their mean rate over the column.
 import { firstAtLeast } from "./series.ts";
 
-/** A line's samples. `counter` values are cumulated; their rate per second is shown. */
+/** A line's samples. `counter` values are cumulated; their rate per second is shown, times `factor`. */
 export interface Samplable {
   time: Float64Array;
   values: Float64Array;
   counter: boolean;
+  factor?: number;
 }
 
 /** A common x for all lines, and each line's y: a value, null for a gap, undefined for "no point here". */
@@ -46,7 +47,8 @@ function everySample(lines: Samplable[], bases: Float64Array[], ranges: Map<Floa
     let last = start - 1;
     for (let i = start; i < end; i++) {
       while (x[at]! < line.time[i]!) at++;
-      if (line.counter && i + 1 < end && Math.floor(line.time[i]! / bin) === Math.floor(line.time[i + 1]! / bin)) continue;
+      if (line.counter && i + 1 < end && (Math.floor(line.time[i]! / bin) === Math.floor(line.time[i + 1]! / bin)
+        || isShort(line, last, i, bin))) continue;
       const value = line.counter ? rate(line, last, i) : line.values[i]!;
       last = i;
       y[at] = Number.isNaN(value) ? null : value;
@@ -118,10 +120,15 @@ function columnRates(line: Samplable, bounds: Int32Array, columns: number): (num
   return y;
 }
 
+// Samples that lie close together would give a rate that says nothing: what was counted between them is counted later.
+function isShort(line: Samplable, start: number, end: number, bin: number): boolean {
+  return start >= 0 && line.time[end]! - line.time[start]! < bin / 2;
+}
+
 // A counter's growth per second between two samples; before the first one it is zero at time zero.
 function rate(line: Samplable, start: number, end: number): number {
   const before = start < 0 ? 0 : line.values[start]!;
   const since = start < 0 ? 0 : line.time[start]!;
   const span = line.time[end]! - since;
-  return span > 0 ? (line.values[end]! - before) / span : NaN;
+  return span > 0 ? ((line.values[end]! - before) / span) * (line.factor ?? 1) : NaN;
 }

@@ -55,13 +55,14 @@ export function csv(plot: Plot): string {
     for (let i = firstAtLeast(times, from); i < times.length && times[i]! <= to; i++) {
       const row = rows.get(times[i]!) ?? new Array<string>(lines.length).fill("");
       const value = line.values.at(i);
-      if (!Number.isNaN(value)) row[index] = String(value);
+      if (!Number.isNaN(value)) row[index] = String(value * (line.factor ?? 1));
       rows.set(times[i]!, row);
     }
   });
-  const unit = plot.spec.per === "" ? plot.spec.unit : "cumulated";
+  const unit = (line: Line): string =>
+    !line.counter ? plot.spec.unit : plot.spec.unit === "bits/s" ? "cumulated bits" : "cumulated";
   const field = (text: string): string => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  const head = ["time (s)", ...lines.map((line) => field(`${line.label} (${unit})`))].join(",");
+  const head = ["time (s)", ...lines.map((line) => field(`${line.label} (${unit(line)})`))].join(",");
   const body = [...rows].sort(([a], [b]) => a - b).map(([time, row]) => [time, ...row].join(","));
   return [head, ...body, ""].join("\n");
 }

@@ -17,8 +17,9 @@ export interface Line {
   run: RunName;
   time: Column;
   values: Column;
-  /** The values are cumulated; their rate is shown. */
+  /** The values are cumulated; their rate is shown, times `factor`. */
   counter: boolean;
+  factor?: number;
 }
 
 /** A value that holds for some time, drawn as a dashed line. */
@@ -95,7 +96,7 @@ export class Plot {
       return known;
     };
     return decimate(lines.map((line) => ({
-      time: view(line.time), values: view(line.values), counter: line.counter,
+      time: view(line.time), values: view(line.values), counter: line.counter, factor: line.factor ?? 1,
     })), from, to, columns);
   }
 

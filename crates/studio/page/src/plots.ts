@@ -18,11 +18,11 @@ export function addPlots(board: Board, ports: Selection, groups: Selection, host
       label: label(model.scenario.ports[port]!.name, run),
       index, run: run.state.run, time: run.series.time, values: run.series.ports[port]![column], counter,
     })));
-  const groupLines = (column: keyof GroupColumns, counter: boolean) => (): Line[] =>
+  const groupLines = (column: keyof GroupColumns, counter: boolean, factor = 1) => (): Line[] =>
     groups.chosen.flatMap((group, index) => model.all.map((run): Line => ({
       key: `${group} ${run.state.run}`,
       label: label(model.scenario.groups[group]!.name, run),
-      index, run: run.state.run, time: run.series.time, values: run.series.groups[group]![column], counter,
+      index, run: run.state.run, time: run.series.time, values: run.series.groups[group]![column], counter, factor,
     })));
   const levels = (): Level[] => ports.chosen.flatMap((port) => model.all.flatMap((run) =>
     thresholdsOf(model, run.state, port).map(({ label: name, bytes, from, until }): Level => ({
@@ -35,7 +35,7 @@ export function addPlots(board: Board, ports: Selection, groups: Selection, host
     empty: id === "goodput" || id === "window" ? "No group is chosen." : "No port is chosen.",
   });
   board.add(host, spec("queue", "Queue of ports", "bytes", "", portLines("queue", false), levels));
-  board.add(host, spec("goodput", "Goodput by group", "bits/s", "", groupLines("goodput", false), none));
+  board.add(host, spec("goodput", "Goodput by group", "bits/s", "", groupLines("delivered", true, 8), none));
   board.add(host, spec("window", "Congestion window by group", "bytes", "", groupLines("window", false), none));
   board.add(host, spec("marks", "Marks of ports", "count", "/s", portLines("marks", true), none));
   board.add(host, spec("drops", "Drops of ports", "count", "/s", portLines("drops", true), none));

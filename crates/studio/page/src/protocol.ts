@@ -107,7 +107,6 @@ export interface PortSamples {
 }
 
 export interface GroupSamples {
-  goodput: number[];
   window: (number | null)[];
   delivered: number[];
   marks: number[];

@@ -42,7 +42,7 @@ export function firstAtLeast(times: Float64Array, time: number): number {
 }
 
 export const PORT_COLUMNS = ["queue", "sent", "marks", "drops"] as const;
-export const GROUP_COLUMNS = ["goodput", "window", "delivered", "marks", "retransmitted", "timeouts"] as const;
+export const GROUP_COLUMNS = ["window", "delivered", "marks", "retransmitted", "timeouts"] as const;
 export type PortColumns = Record<(typeof PORT_COLUMNS)[number], Column>;
 export type GroupColumns = Record<(typeof GROUP_COLUMNS)[number], Column>;
 

@@ -56,3 +56,13 @@ test("an empty line has no points", () => {
   const none = { time: new Float64Array(0), values: new Float64Array(0), counter: false };
   assert.deepEqual(decimate([none], 0, 1, 100), [[], []]);
 });
+
+test("two samples that lie close together make no spike of a rate", () => {
+  const time = Float64Array.from([0.25, 0.499, 0.501, 0.75, 1]);
+  const [, y] = decimate([{ time, values: time.map((at) => at * 100), counter: true, factor: 8 }], 0, 1, 60);
+  const steady = y!.filter((value) => value != null) as number[];
+  assert.ok(steady.every((value) => Math.abs(value - 800) < 1e-6), steady.join(" "));
+  // One more packet between them is a part of what came before or after.
+  const [, z] = decimate([{ time, values: Float64Array.from([25, 50, 51, 75, 100]), counter: true }], 0, 1, 60);
+  assert.ok(z!.every((value) => value == null || value < 110), String(z));
+});
