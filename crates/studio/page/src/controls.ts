@@ -19,8 +19,7 @@ export function controls(model: Model, board: Board): void {
   const { duration } = model.scenario;
   let dragging = false;
 
-  const onAll = (ask: (run: RunName) => Promise<void>): Promise<void> =>
-    Promise.all(model.all.map((run) => ask(run.state.run))).then(() => tell(null), (error: unknown) => tell(error));
+  const onAll = (ask: (run: RunName) => Promise<void>): Promise<void> => model.isFinished ? Promise.resolve() : Promise.all(model.all.map((run) => ask(run.state.run))).then(() => tell(null), (error: unknown) => tell(error));
   const playing = (): boolean => model.all.some((run) => run.state.status === "playing" || run.state.status === "replaying");
   const toggle = (): Promise<void> => onAll((run) => client.control(run, playing() ? "pause" : "play"));
   const stepBy = (): number => {

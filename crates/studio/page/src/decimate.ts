@@ -1,6 +1,6 @@
 // Reduces lines to what a plot of a given width can show: the least and the greatest value of every
 // pixel column, or, of counters, their mean rate over the column.
-import { firstAtLeast } from "./series.ts";
+import { BLOCK, firstAtLeast, type Blocks } from "./series.ts";
 
 /** A line's samples. `counter` values are cumulated; their rate per second is shown, times `factor`. */
 export interface Samplable {
@@ -8,6 +8,8 @@ export interface Samplable {
   values: Float64Array;
   counter: boolean;
   factor?: number;
+  /** The extremes of the values' blocks, if they are known. */
+  blocks?: Blocks;
 }
 
 /** A common x for all lines, and each line's y: a value, null for a gap, undefined for "no point here". */
@@ -86,7 +88,7 @@ function columnBounds(time: Float64Array, [start, end]: Range, from: number, wid
 }
 
 function columnExtremes(line: Samplable, bounds: Int32Array, columns: number): (number | null | undefined)[] {
-  const { values } = line;
+  const { values, blocks } = line;
   const y: (number | null | undefined)[] = new Array(2 * columns).fill(undefined);
   for (let column = 0; column < columns; column++) {
     let least = Infinity;
@@ -94,6 +96,13 @@ function columnExtremes(line: Samplable, bounds: Int32Array, columns: number): (
     let leastFirst = true;
     const end = bounds[column + 1]!;
     for (let i = bounds[column]!; i < end; i++) {
+      if (blocks && i % BLOCK === 0 && i + BLOCK <= end) {
+        const block = i / BLOCK;
+        if (blocks.least[block]! < least) { least = blocks.least[block]!; leastFirst = false; }
+        if (blocks.greatest[block]! > greatest) { greatest = blocks.greatest[block]!; leastFirst = true; }
+        i += BLOCK - 1;
+        continue;
+      }
       const value = values[i]!;
       if (value < least) { least = value; leastFirst = false; }
       if (value > greatest) { greatest = value; leastFirst = true; }

@@ -2,6 +2,7 @@
 import uPlot from "uplot";
 import type { Board } from "./board.ts";
 import { decimate, type Aligned } from "./decimate.ts";
+import { Bars, strokeUnlessDense } from "./dense.ts";
 import { element, setText } from "./element.ts";
 import { exportButtons } from "./export.ts";
 import { colour, COLOURS, lineColour, lineDash } from "./palette.ts";
@@ -43,8 +44,8 @@ export interface PlotSpec {
   unit: Unit;
   /** What follows the unit: "/s" for rates. */
   per: string;
-  /** Says what is missing while there are no lines. */
-  empty: string;
+  /** Says what is missing while there are no lines; a plot that says nothing is hidden then. */
+  empty: string | null;
   lines(): Line[];
   levels(): Level[];
   moments(): Moment[];
@@ -62,15 +63,23 @@ export class Plot {
   private readonly legend = element("ul", { class: "legend" });
   private readonly canvasHost = element("div", { class: "canvas" });
   private readonly emptyNote = element("p", { class: "aside" });
+  private readonly section: HTMLElement;
+  private readonly bars = new Bars();
+  /** Only plots that can be seen are drawn. */
+  private isVisible = false;
   private values: HTMLElement[] = [];
 
   constructor(host: HTMLElement, readonly board: Board, readonly spec: PlotSpec) {
     const heading = element("h3", { id: `plot-${spec.id}` }, spec.title, " ", this.unitLabel);
     this.emptyNote.textContent = spec.empty;
-    host.append(element("section", { class: "plot", "aria-labelledby": `plot-${spec.id}` },
+    host.append(this.section = element("section", { class: "plot", "aria-labelledby": `plot-${spec.id}` },
       element("div", { class: "plot-head" }, heading, exportButtons(this)),
       this.legend, this.emptyNote, this.canvasHost));
     new ResizeObserver(() => this.resize()).observe(this.canvasHost);
+    new IntersectionObserver((entries) => {
+      this.isVisible = entries.at(-1)!.isIntersecting;
+      if (this.isVisible) this.refresh();
+    }, { rootMargin: "80px" }).observe(this.section);
   }
 
   /** The lines that the legend leaves on. */
@@ -97,6 +106,7 @@ export class Plot {
     };
     return decimate(lines.map((line) => ({
       time: view(line.time), values: view(line.values), counter: line.counter, factor: line.factor ?? 1,
+      ...(line.counter ? {} : { blocks: line.values.blocks() }),
     })), from, to, columns);
   }
 
@@ -113,8 +123,8 @@ export class Plot {
   refresh(): void {
     this.lines = this.spec.lines();
     const wanted = this.lines.map((line) => `${line.key} ${line.index}`).join("\n");
-    if (wanted !== this.built || (this.lines.length > 0 && !this.chart)) this.build(wanted);
-    if (!this.chart) return;
+    if (wanted !== this.built || this.section.hidden !== (wanted === "" && this.spec.empty === null) || (this.lines.length > 0 && !this.chart)) this.build(wanted);
+    if (!this.chart || !this.isVisible) return;
     const chart = this.chart;
     const { from, to } = this.board.range;
     const data = this.sampled(this.lines, Math.round(chart.bbox.width / devicePixelRatio) || this.width);
@@ -142,6 +152,7 @@ export class Plot {
     this.chart = null;
     this.built = wanted;
     this.emptyNote.hidden = this.lines.length > 0;
+    this.section.hidden = this.lines.length === 0 && this.spec.empty === null;
     this.canvasHost.hidden = this.lines.length === 0;
     this.buildLegend();
     if (this.lines.length > 0) this.chart = new uPlot(this.options(), [[]], this.canvasHost);
@@ -184,6 +195,7 @@ export class Plot {
         // Browsers draw thin lines much faster, and many lines read better so.
         width: this.lines.length > 6 ? 1 : 1.4,
         points: { show: false },
+        paths: strokeUnlessDense,
       }))],
       cursor: {
         y: false,
@@ -203,7 +215,7 @@ export class Plot {
         ready: [(chart) => this.listenToWheel(chart)],
         setSelect: [(chart) => this.selected(chart)],
         setCursor: [(chart) => this.showValues(chart)],
-        draw: [(chart) => this.drawMarks(chart)],
+        draw: [(chart) => { this.bars.draw(chart); this.drawMarks(chart); }],
       },
     };
   }
