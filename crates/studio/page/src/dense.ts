@@ -26,10 +26,11 @@ export class Bars {
     if (dense.length === 0) return;
     const [left, top, width, height] = [chart.bbox.left, chart.bbox.top, chart.bbox.width, chart.bbox.height].map(Math.round) as [number, number, number, number];
     const pixels = this.clear(width, height);
+    const place = { width, height, columns: columnsOf(chart, first!, last!), row: rowOf(chart) };
     for (const index of dense) {
       const stroke = chart.series[index]!.stroke;
       const colour = rgba(typeof stroke === "function" ? String(stroke(chart, index)) : String(stroke));
-      fill(pixels, width, height, chart, index, first!, last!, colour);
+      fill(pixels, place, chart, index, first!, last!, colour);
     }
     this.canvas.getContext("2d")!.putImageData(this.image!, 0, 0);
     chart.ctx.drawImage(this.canvas, left, top);
@@ -47,8 +48,30 @@ export class Bars {
   }
 }
 
-function fill(pixels: Uint32Array, width: number, height: number, chart: uPlot, series: number, first: number, last: number, colour: number): void {
-  const [x, y] = [chart.data[0], chart.data[series]!];
+/** Where points are in the image. */
+interface Place {
+  width: number;
+  height: number;
+  /** The pixel column of each point from the first shown one on. */
+  columns: Int32Array;
+  row(value: number): number;
+}
+
+function columnsOf(chart: uPlot, first: number, last: number): Int32Array {
+  const [x, left] = [chart.data[0], chart.bbox.left];
+  return Int32Array.from({ length: last - first + 1 }, (_, i) => Math.round(chart.valToPos(x[first + i]!, "x", true) - left));
+}
+
+function rowOf(chart: uPlot): (value: number) => number {
+  const { min, max, distr } = chart.scales["y"]!;
+  const { top, height } = chart.bbox;
+  // An even scale needs no calls.
+  if ((distr ?? 1) === 1 && min != null && max != null) return (value) => Math.round(((max - value) / (max - min)) * height);
+  return (value) => Math.round(chart.valToPos(value, "y", true) - top);
+}
+
+function fill(pixels: Uint32Array, { width, height, columns, row: rowFor }: Place, chart: uPlot, series: number, first: number, last: number, colour: number): void {
+  const y = chart.data[series]!;
   const thickness = Math.max(1, Math.round((chart.series[series]!.width ?? 1) * devicePixelRatio));
   // The present column and its ends, and those of the one before it, if they are joined.
   let column = NaN;
@@ -67,7 +90,7 @@ function fill(pixels: Uint32Array, width: number, height: number, chart: uPlot, 
   for (let i = first; i <= last; i++) {
     const value = y[i];
     if (value === undefined) continue;
-    const at = Math.round(chart.valToPos(x[i]!, "x", true) - chart.bbox.left);
+    const at = columns[i - first]!;
     if (at !== column) {
       finish(at);
       column = at;
@@ -77,7 +100,7 @@ function fill(pixels: Uint32Array, width: number, height: number, chart: uPlot, 
       [highBefore, lowBefore] = [NaN, NaN];
       continue;
     }
-    const row = Math.round(chart.valToPos(value, "y", true) - chart.bbox.top);
+    const row = rowFor(value);
     high = Math.min(high, row);
     low = Math.max(low, row);
   }
