@@ -2,12 +2,12 @@
 // and drops of ports.
 import type { Board } from "./board.ts";
 import { element } from "./element.ts";
-import type { Run } from "./model.ts";
+import type { Model, Run } from "./model.ts";
 import { plain, readable } from "./quantity.ts";
 import type { Selection } from "./selection.ts";
 import { growth, meanOverTime, meanRate } from "./series.ts";
 
-export function compare(board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
+export function compare(model: Model, board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
   let last = 0;
   let later = 0;
   const refresh = (): void => {
@@ -19,13 +19,12 @@ export function compare(board: Board, ports: Selection, groups: Selection, host:
       return;
     }
     last = performance.now();
-    host.replaceChildren(...tables(board, ports, groups));
+    host.replaceChildren(...tables(model, board, ports, groups));
   };
   board.onRange(refresh);
 }
 
-function tables(board: Board, ports: Selection, groups: Selection): HTMLElement[] {
-  const { model } = board;
+function tables(model: Model, board: Board, ports: Selection, groups: Selection): HTMLElement[] {
   const { from, to } = board.range;
   const runs = model.all;
   if (runs.length === 0) return [];

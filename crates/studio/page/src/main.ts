@@ -41,8 +41,8 @@ function start(scenario: Scenario): void {
   new Drawing(byId("topology"), model, ports);
   byId("network").append(key());
   byId("choosers").append(chooser(ports, "ports", "the largest mean queue first", "bytes"), chooser(groups, "groups", "the least mean goodput first", "bits/s"));
-  addPlots(board, ports, groups, byId("plots"));
-  compare(board, ports, groups, byId("compare"));
+  addPlots(model, board, ports, groups, byId("plots"));
+  compare(model, board, ports, groups, byId("compare"));
   runs(model);
   knobs(model, byId("knobs"));
   log(model);

@@ -18,7 +18,15 @@ export class Model {
   private waiting = false;
   private lastTold = 0;
 
+  /** Where virtual time begins. */
+  readonly start = 0;
+
   constructor(readonly scenario: Scenario) {}
+
+  /** The planned end. */
+  get duration(): number {
+    return this.scenario.duration;
+  }
 
   /** Calls `listener` after changes, at most once in 50 ms. */
   onChange(listener: () => void): void {

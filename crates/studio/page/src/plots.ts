@@ -1,14 +1,13 @@
 // The studio's plots: queues, marks and drops of the chosen ports, goodput and windows of groups.
 import type { Board } from "./board.ts";
-import type { Run } from "./model.ts";
+import type { Model, Run } from "./model.ts";
 import type { Level, Line, Moment, PlotSpec } from "./plot.ts";
 import type { Unit } from "./protocol.ts";
 import type { Selection } from "./selection.ts";
 import type { GroupColumns, PortColumns } from "./series.ts";
 import { thresholdsOf } from "./thresholds.ts";
 
-export function addPlots(board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
-  const model = board.model;
+export function addPlots(model: Model, board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
   const moments = (): Moment[] => model.all.flatMap((run) => run.state.log.map(({ at, text }) => ({ at, text })));
   const label = (name: string, run: Run): string => model.runs.size > 1 ? `${name} (${run.state.run})` : name;
 
