@@ -52,9 +52,9 @@ function savePng(plot: Plot, name: string): void {
 /** Every sample of the lines in the shown range; an empty field where a line has no sample there. */
 export function csv(plot: Plot): string {
   const { axis, range: { from, to } } = plot.board;
-  const unit = plot.spec.per === "" ? plot.spec.unit : "cumulated";
+  const unit = plot.spec.unit + plot.spec.per;
   const columns = plot.shown.flatMap((line) => [
-    { line, values: line.values, name: `${line.label} (${unit})` },
+    { line, values: line.values, name: `${line.label} (${line.counter ? "cumulated" : unit})` },
     ...(line.band ? [
       { line, values: line.band.low, name: `${line.label}, least (${unit})` },
       { line, values: line.band.high, name: `${line.label}, greatest (${unit})` },

@@ -33,10 +33,11 @@ const DASHES = [[], [10, 5], [3, 4], [12, 4, 3, 4]];
 
 /** The dashes of a line; with two runs on the plot they tell these apart: run b is dashed. */
 export function lineDash({ index, run }: Styled, hasTwoRuns: boolean): number[] {
-  if (!hasTwoRuns) return DASHES[index % DASHES.length]!;
-  const again = index >= COLOURS;
-  if (run === "b") return again ? [9, 3, 2, 3] : [7, 4];
-  return again ? [2, 3] : [];
+  const again = Math.floor(index / COLOURS);
+  // Lines that share a colour and a marker have other dashes.
+  if (!hasTwoRuns) return DASHES[(index + again) % DASHES.length]!;
+  if (run === "b") return again > 0 ? [9, 3, 2, 3] : [7, 4];
+  return again > 0 ? [2, 3] : [];
 }
 
 // Each in a square from -1 to 1.

@@ -65,6 +65,8 @@ export interface PlotSpec {
   logarithmic?: boolean;
   /** The end of the vertical axis, instead of room above the greatest value. */
   top?: number;
+  /** What the vertical axis reaches at least while everything is shown, so that plots can be compared. */
+  reach?: number;
   /** Whether each point has a marker: there are few, and nothing was measured between them. */
   points?: boolean;
 }
@@ -262,12 +264,16 @@ export class Plot {
     if (!this.spec.logarithmic) return [0, this.spec.top ?? this.top(max)];
     const bands = this.bandValues();
     const least = Math.min(min ?? 1, ...bands.filter((value) => value > 0));
-    const greatest = Math.max(max ?? 1, ...bands, least * 2);
+    const greatest = Math.max(max ?? 1, ...bands, least * 2, this.reach);
     const rounded = logTicks(least / 10, greatest * 10, 1000);
     return [
       rounded.filter((value) => value <= least * (1 + 1e-9)).at(-1) ?? least,
       rounded.find((value) => value >= greatest * (1 - 1e-9)) ?? greatest,
     ];
+  }
+
+  private get reach(): number {
+    return this.board.isZoomed ? 0 : this.spec.reach ?? 0;
   }
 
   // The ends of the shown lines' bands in the shown range.
@@ -283,7 +289,7 @@ export class Plot {
 
   // The greatest value to show: room above the lines, and for the levels that are not far above them.
   private top(max: number | null): number {
-    const highest = Math.max(max ?? 0, ...this.bandValues());
+    const highest = Math.max(max ?? 0, ...this.bandValues(), this.reach);
     const { from, to } = this.board.range;
     const levels = this.spec.levels().filter((level) => level.from <= to && level.until > from);
     const near = levels.map((level) => level.value).filter((value) => value <= 2.5 * highest || highest === 0);
