@@ -199,7 +199,10 @@ impl Recorder for Recording {
                         .extend(group.map(|group| (seconds(end), group, transfer)));
                 }
             }
-            Observation::Epoch(_) | Observation::Packet(..) | Observation::Frame(..) => {}
+            Observation::Epoch(_)
+            | Observation::FlowSample(_)
+            | Observation::Packet(..)
+            | Observation::Frame(..) => {}
         }
         Ok(())
     }

@@ -2,12 +2,14 @@
 // and drops of ports, whose names open their packets.
 import type { Board } from "./board.ts";
 import { element } from "./element.ts";
-import type { Run } from "./model.ts";
+import type { Model, Run } from "./model.ts";
 import { plain, readable } from "./quantity.ts";
 import type { Selection } from "./selection.ts";
 import { growth, meanOverTime, meanRate } from "./series.ts";
 
-export function compare(board: Board, ports: Selection, groups: Selection, host: HTMLElement, show?: (port: string) => void): void {
+export function compare(
+  model: Model, board: Board, ports: Selection, groups: Selection, host: HTMLElement, show?: (port: string) => void,
+): void {
   let last = 0;
   let later = 0;
   const refresh = (): void => {
@@ -19,13 +21,12 @@ export function compare(board: Board, ports: Selection, groups: Selection, host:
       return;
     }
     last = performance.now();
-    host.replaceChildren(...tables(board, ports, groups, show));
+    host.replaceChildren(...tables(model, board, ports, groups, show));
   };
   board.onRange(refresh);
 }
 
-function tables(board: Board, ports: Selection, groups: Selection, show?: (port: string) => void): HTMLElement[] {
-  const { model } = board;
+function tables(model: Model, board: Board, ports: Selection, groups: Selection, show?: (port: string) => void): HTMLElement[] {
   const { from, to } = board.range;
   const runs = model.all;
   if (runs.length === 0) return [];

@@ -55,11 +55,10 @@ export function controls(model: Model, board: Board): void {
 
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || takesKeys(event.target)) return;
-    const { from, to } = board.range;
     const keys: Record<string, () => void> = {
       " ": () => void toggle(),
-      ArrowRight: () => event.shiftKey ? board.pan((to - from) / 10) : void forward(),
-      ArrowLeft: () => event.shiftKey ? board.pan((from - to) / 10) : void seek(model.now - stepBy()),
+      ArrowRight: () => event.shiftKey ? board.pan(0.1) : void forward(),
+      ArrowLeft: () => event.shiftKey ? board.pan(-0.1) : void seek(model.now - stepBy()),
       Home: () => void seek(0),
       "+": () => board.scale(0.5),
       "-": () => board.scale(2),

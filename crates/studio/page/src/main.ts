@@ -53,9 +53,9 @@ function start(scenario: Scenario): void {
     byId("network").append(key());
   }
   byId("choosers").append(chooser(ports, "ports", "the largest mean queue first", "bytes"), chooser(groups, "groups", "the least mean goodput first", "bits/s"));
-  addPlots(board, ports, groups, byId("plots"));
+  addPlots(model, board, ports, groups, byId("plots"));
   byId("choosers").append(watchList(model, watch, showFlow));
-  compare(board, ports, groups, byId("compare"), model.isFinished ? undefined : (port) => packets.show("port", port));
+  compare(model, board, ports, groups, byId("compare"), model.isFinished ? undefined : (port) => packets.show("port", port));
   runs(model);
   knobs(model, byId("knobs"));
   log(model);

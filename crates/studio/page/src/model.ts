@@ -20,11 +20,19 @@ export class Model {
   private waiting = false;
   private lastTold = 0;
 
+  /** Where virtual time begins. */
+  readonly start = 0;
+
   constructor(readonly scenario: Scenario) {}
 
   /** Whether there is only something to look at. */
   get isFinished(): boolean {
     return this.scenario.kind === "finished";
+  }
+
+  /** The planned end. */
+  get duration(): number {
+    return this.scenario.duration;
   }
 
   /** Calls `listener` after changes, at most once in 50 ms. */

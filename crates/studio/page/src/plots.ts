@@ -1,7 +1,7 @@
 // The studio's plots: queues, marks and drops of the chosen ports; goodput, windows, round-trip times, α and fairness of
 // groups; and the same of watched flows.
 import type { Board } from "./board.ts";
-import type { Run } from "./model.ts";
+import type { Model, Run } from "./model.ts";
 import type { Level, Line, Moment, PlotSpec } from "./plot.ts";
 import type { Unit } from "./protocol.ts";
 import type { FlowProbe, GroupProbe } from "./probes.ts";
@@ -15,8 +15,7 @@ const EMPTY: Record<string, string> = {
   marks: "No port is chosen.", drops: "No port is chosen.",
 };
 
-export function addPlots(board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
-  const model = board.model;
+export function addPlots(model: Model, board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
   const moments = (): Moment[] => model.all.flatMap((run) => run.state.log.map(({ at, text }) => ({ at, text })));
   const label = (name: string, run: Run): string => model.runs.size > 1 ? `${name} (${run.state.run})` : name;
 

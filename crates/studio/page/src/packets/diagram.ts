@@ -1,7 +1,7 @@
 // Packets as a sequence diagram: a lane for each node, time downward, a line for each hop.
 import { drawn } from "../element.ts";
 import type { Hop, Packet, PacketTrace } from "../protocol.ts";
-import { timeLabels } from "../plot.ts";
+import { labels, TIME } from "../axis.ts";
 import { ticks } from "../ticks.ts";
 import { fate, story, summary } from "./story.ts";
 
@@ -44,7 +44,7 @@ export function diagram(trace: PacketTrace, room: number, choose: (index: number
     role: "img", "aria-label": summary(trace),
   });
   const marks = ticks(from, until, Math.max(2, Math.round(height / 90)));
-  timeLabels(marks).forEach((label, index) => svg.append(
+  labels(TIME, marks).forEach((label, index) => svg.append(
     drawn("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(marks[index]!), y2: y(marks[index]!) }),
     drawn("text", { x: LEFT - 8, y: y(marks[index]!) + 4, "text-anchor": "end" }, label)));
   trace.lanes.forEach(({ kind }, lane) => svg.append(
