@@ -228,7 +228,8 @@ export class Plot {
         // Browsers draw thin lines much faster, and many lines read better so.
         width: this.lines.length > 6 ? 1 : 1.4,
         points: { show: false },
-        paths: strokeUnlessDense,
+        // Rates have few points, however many pixels there are.
+        ...(line.counter ? {} : { paths: strokeUnlessDense }),
       }))],
       cursor: {
         y: false,
