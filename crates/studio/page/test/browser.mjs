@@ -27,7 +27,8 @@ const until = (condition, argument) => person.until(condition, argument);
 const settled = () => person.settled();
 const logged = () => person.logged();
 const shot = (name) => options.out ? page.screenshot({ path: join(options.out, `${name}.png`) }) : undefined;
-const dragKnob = (by) => person.dragKnob(options.knob ? person.knob(options.knob) : page.locator("#knobs input[type=range]").first(), by);
+const slider = options.knob ? person.knob(options.knob) : page.locator("#knobs input[type=range]").first();
+const dragKnob = (by) => person.dragKnob(slider, by);
 
 await check("the page opens", () => person.open());
 await check("play lets time go on, pause stops it", async () => {
@@ -225,7 +226,7 @@ await check("the keyboard alone reaches and turns a knob", async () => {
   }
   assert.deepEqual(wanted.filter((id) => !reached.has(id)), []);
   const before = await logged();
-  await page.locator("#knobs input[type=range]").first().focus();
+  await slider.focus();
   await page.keyboard.press("PageDown");
   await until((count) => document.querySelectorAll("#log li").length !== count, before);
   await settled();
