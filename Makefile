@@ -149,7 +149,7 @@ python-test: ## lint and test the Python package (needs Python 3.10 with venv)
 		PYTHONPATH=$(CURDIR)/python/python .venv/bin/python -m pytest; \
 	fi
 
-studio-test: ## test the page of `weir studio` in Chromium (needs npm, Node 20 and chromium)
+studio-test: ## test the page of `weir studio` and reports in Chromium (needs npm, Node 20 and chromium)
 	@if ! $(HAS_BROWSER); then \
 		echo "SKIPPED: the studio's page in a browser: no npm with Node 20, or no chromium (make setup)"; \
 	elif ! (cd crates/studio/page && npm ci --silent); then \

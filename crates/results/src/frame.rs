@@ -146,7 +146,7 @@ impl Recorder for RunFrames {
             Observation::Epoch(epoch) => self.epochs.push(&epoch),
             Observation::Port(sample) => self.samples.push(&Sample::Port(sample)),
             Observation::Group(sample) => self.samples.push(&Sample::Group(sample)),
-            Observation::Packet(..) | Observation::Frame(..) => {}
+            Observation::FlowSample(_) | Observation::Packet(..) | Observation::Frame(..) => {}
         }
         Ok(())
     }

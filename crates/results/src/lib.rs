@@ -96,7 +96,7 @@ pub use frame::{Cells, Frame, FrameColumn, RunFrames, is_table_column};
 pub use output::{FinishedRun, Output, RunFiles};
 pub use perfetto::PerfettoTrace;
 pub use ratio::Ratio;
-pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
+pub use record::{EpochRecord, FlowRecord, FlowSample, GroupSample, PortSample};
 pub use recorder::{Observation, Recorder};
 pub use repetitions::{MeanInterval, RepeatedRun, Repetitions, TwoGroups};
 pub use report::{Report, RunPlots, Threshold};

@@ -22,12 +22,33 @@ pub(crate) struct Grid {
     pub(crate) names: usize,
 }
 
+impl Grid {
+    /// Returns what a row is about: a group's or a port's name, without the class of sizes behind it.
+    pub(crate) fn subject<'g>(&'g self, row: &'g [String]) -> &'g str {
+        let name = row.get(self.names.saturating_sub(1));
+        let name = name.map_or("", String::as_str);
+        match self.header.get(self.names.saturating_sub(1)) {
+            Some(&FLOWS_OF) => name.split_once(": ").map_or(name, |(group, _)| group),
+            _ => name,
+        }
+    }
+}
+
+/// The header of the column of groups and classes of sizes.
+const FLOWS_OF: &str = "flows of";
+
 /// A column of numbers: its title, and the format of its cell for one `T`.
 type Column<T> = (&'static str, fn(&T) -> String);
 
-/// Returns all tables for a page.
-pub(crate) fn all(summary: &Summary) -> [Grid; 5] {
-    [groups, slowdowns, loads, ports, hosts].map(|grid| grid(summary))
+/// Returns all tables for a page, with their titles.
+pub(crate) fn all(summary: &Summary) -> [(&'static str, Grid); 5] {
+    [
+        ("Groups", groups(summary)),
+        ("Slowdowns", slowdowns(summary)),
+        ("Loads", loads(summary)),
+        ("Ports", ports(summary)),
+        ("Hosts", hosts(summary)),
+    ]
 }
 
 /// Returns all tables for a terminal: with variants, only the slowdowns of all sizes.
@@ -170,7 +191,7 @@ fn slowdown_grid(summary: &Summary, has_sizes: bool) -> Grid {
         };
         groups.flat_map(of_group).collect()
     };
-    rows_of(summary, "flows of", &columns, rows)
+    rows_of(summary, FLOWS_OF, &columns, rows)
 }
 
 /// Returns the loads of the classes of links.

@@ -24,10 +24,6 @@ pub(crate) const SIZES: &Scale = &[
     (1e12, "TB"),
     (1e15, "PB"),
 ];
-/// Epoch numbers.
-pub(crate) const EPOCHS: &Scale = &[(1.0, "epoch")];
-/// Indices between 0 and 1.
-pub(crate) const INDEX: &Scale = &[(1.0, "index")];
 /// Seconds.
 pub(crate) const TIMES: &Scale = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
 

@@ -89,3 +89,20 @@ pub struct GroupSample<'a> {
     /// window.
     pub window: Option<ByteSize>,
 }
+
+/// The state of one open flow at one time. No table has it: the page of a run draws it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowSample<'a> {
+    /// The time of the sample.
+    pub time: Time,
+    /// Its group's name.
+    pub group: &'a str,
+    /// Its number within the group, from 0.
+    pub index: u64,
+    /// The bytes that have arrived in order since its start.
+    pub delivered: ByteSize,
+    /// Its congestion window; `None` if it has none.
+    pub window: Option<ByteSize>,
+    /// The smoothed round-trip time; `None` without a sample of it, and in live runs.
+    pub smoothed_rtt: Option<Duration>,
+}

@@ -2,7 +2,7 @@
 
 use crate::capture::{CapturedFrame, CapturedPacket};
 use crate::error::OutputError;
-use crate::record::{EpochRecord, FlowRecord, GroupSample, PortSample};
+use crate::record::{EpochRecord, FlowRecord, FlowSample, GroupSample, PortSample};
 
 /// An event or a sample of a run.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,8 @@ pub enum Observation<'a> {
     Port(PortSample<'a>),
     /// A group of flows was sampled. A group's samples are in order of time.
     Group(GroupSample<'a>),
+    /// A flow without a size was sampled, for a recorder with [`sampled_flows`](Recorder::sampled_flows).
+    FlowSample(FlowSample<'a>),
     /// A simulated packet has left the measured port with this index, and arrived at the other end
     /// of the link.
     Packet(usize, &'a CapturedPacket),
@@ -38,6 +40,11 @@ pub trait Recorder {
     /// Returns whether samples of ports and groups are wanted. If not, a simulation takes none.
     fn wants_samples(&self) -> bool {
         true
+    }
+
+    /// Returns how many of the flows without a size are sampled one by one, at the times of the groups' samples.
+    fn sampled_flows(&self) -> usize {
+        0
     }
 }
 
@@ -65,6 +72,10 @@ impl<R: Recorder> Recorder for Option<R> {
     fn wants_samples(&self) -> bool {
         self.as_ref().is_some_and(Recorder::wants_samples)
     }
+
+    fn sampled_flows(&self) -> usize {
+        self.as_ref().map_or(0, Recorder::sampled_flows)
+    }
 }
 
 /// Forwards to both recorders.
@@ -80,5 +91,9 @@ impl<A: Recorder, B: Recorder> Recorder for (A, B) {
 
     fn wants_samples(&self) -> bool {
         self.0.wants_samples() || self.1.wants_samples()
+    }
+
+    fn sampled_flows(&self) -> usize {
+        self.0.sampled_flows().max(self.1.sampled_flows())
     }
 }

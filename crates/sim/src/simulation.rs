@@ -13,7 +13,8 @@ use weir_network::{
     LinkLoads, MeasuredTime, PortMeter, Random, RngStream, Seeds, change_records, faults,
 };
 use weir_results::{
-    EpochRecord, FlowRecord, LinkLoad, Observation, OutputError, Ratio, Recorder, RunSummary,
+    EpochRecord, FlowRecord, FlowSample, LinkLoad, Observation, OutputError, Ratio, Recorder,
+    RunSummary,
 };
 use weir_scenario::{ChangeSchedule, PortIndex, Scenario};
 use weir_units::{Duration, Time};
@@ -552,6 +553,18 @@ impl Simulation {
         }
         for (number, meter) in (0..).zip(&mut self.group_meters) {
             recorder.record(Observation::Group(meter.sample(now, &self.world, number)))?;
+        }
+        let open = self.world.flows.open.iter().map(|(_, flow)| flow);
+        let endless = open.filter(|flow| flow.size.is_none());
+        for flow in endless.take(recorder.sampled_flows()) {
+            recorder.record(Observation::FlowSample(FlowSample {
+                time: now,
+                group: &self.scenario.groups[flow.group as usize].name,
+                index: flow.index,
+                delivered: self.world.achieved(flow).delivered,
+                window: self.world.window(flow),
+                smoothed_rtt: self.world.path(flow).smoothed_rtt,
+            }))?;
         }
         Ok(())
     }

@@ -554,6 +554,12 @@ impl World {
         hosts.window(initiator)
     }
 
+    /// Returns the smoothed fraction of CE-marked bytes (DCTCP's α) of an open flow, if it has one.
+    pub(crate) fn ce_fraction(&self, flow: &Flow) -> Option<f64> {
+        let [(hosts, initiator), _] = self.ends(flow);
+        hosts.ce_fraction(initiator)
+    }
+
     /// Returns the deadline of a group's transfers, if it has one.
     pub(crate) fn deadline_of(&self, group: u32) -> Option<Duration> {
         self.scenario.groups[group as usize].deadline

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
+use weir_results::OutputError;
 use weir_scenario::ScenarioError;
 use weir_sim::{BuildError, RunError};
 
@@ -60,6 +62,37 @@ pub enum StudioError {
     /// A speed is not positive.
     #[error("{0} is no speed: virtual seconds for each second, above zero")]
     Speed(f64),
+    /// A run's files cannot be written.
+    #[error("cannot write the run's files: {0}")]
+    Files(#[source] io::Error),
+    /// A run's files cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// A file of a finished run cannot be read.
+    #[error("{}: {reason}; `weir run --out` writes such files", path.display())]
+    Finished {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A finished run is told to change.
+    #[error("the run is finished: it can only be looked at")]
+    IsFinished,
+    /// There is no such flow.
+    #[error(
+        "there is no flow `{0}`: a flow is called as its group, a slash, and its number, such as `web/3`"
+    )]
+    NoFlow(String),
+    /// There is no such port.
+    #[error("there is no port `{0}`")]
+    NoPort(String),
+    /// Packets of nobody are asked for.
+    #[error("say whose packets: `flow` or `port`")]
+    NoSubject,
+    /// More flows are to be watched than can be shown.
+    #[error("at most {0} flows are plotted at once")]
+    TooManyFlows(usize),
     /// The run's thread has ended.
     #[error("the run has stopped")]
     Stopped,

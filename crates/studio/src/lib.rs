@@ -1,6 +1,6 @@
 //! Weir Studio: a local page on which a scenario runs, and is changed while it does.
 //!
-//! [`serve`] serves the page at a loopback address until it is told to stop. A [`Script`] is a scenario file and the log
+//! [`serve`] serves the page at a loopback address until it is told to stop; [`show`] serves it for a finished run. A [`Script`] is a scenario file and the log
 //! of what was changed while it ran; both together are a scenario file again, and what the page shows is always what
 //! that file gives.
 //!
@@ -10,14 +10,24 @@
 //! | `knob` | what can change, with units and limits |
 //! | `run` | a run in virtual time, which can be changed and simulated again |
 //! | `samples` | what plots over time show |
+//! | `probes` | what plots show that samples do not have: RTT, α, fairness, single flows |
+//! | `digest` | the hashes of what a run gives |
+//! | `packets` | the packets of a flow or a port, hop by hop |
+//! | `flow_rows` | flows in the table |
+//! | `finished` | the files of a finished run |
 //! | `worker` | the thread on which a run goes on |
 //! | `session` | the runs beside each other |
 //! | `description` | what the page draws: topology, ports, groups, knobs |
 //! | `server` | HTTP: the page, requests, events |
 
 mod description;
+mod digest;
 mod error;
+mod finished;
+mod flow_rows;
 mod knob;
+mod packets;
+mod probes;
 mod run;
 mod samples;
 mod script;
@@ -26,5 +36,6 @@ mod session;
 mod worker;
 
 pub use error::StudioError;
+pub use finished::FinishedRun;
 pub use script::{LogEntry, Script};
-pub use server::{Address, serve};
+pub use server::{Address, serve, show};

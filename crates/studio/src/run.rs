@@ -8,6 +8,7 @@ use weir_units::{Duration, Time};
 
 use crate::error::StudioError;
 use crate::knob::{Knob, Link};
+use crate::probes::{MOST_WATCHED, Prober, WatchedFlow};
 use crate::samples::Recording;
 use crate::script::{LogEntry, Script, seconds};
 
@@ -19,6 +20,7 @@ pub(crate) struct Run {
     links: Vec<Link>,
     simulation: Simulation,
     recording: Recording,
+    prober: Prober,
     /// Up to where the run is simulated again after a change; none when it is there.
     replay_until: Option<Time>,
 }
@@ -34,13 +36,14 @@ impl Run {
     pub(crate) fn new(script: Script) -> Result<Self, StudioError> {
         let scenario = script.scenario()?;
         let (knobs, links) = (Knob::all(&scenario), Link::all(&scenario));
-        let (simulation, recording) = begin(scenario)?;
+        let (simulation, recording, prober) = begin(scenario, Vec::new())?;
         Ok(Self {
             script,
             knobs,
             links,
             simulation,
             recording,
+            prober,
             replay_until: None,
         })
     }
@@ -67,6 +70,10 @@ impl Run {
 
     pub(crate) fn recording(&self) -> &Recording {
         &self.recording
+    }
+
+    pub(crate) fn prober(&self) -> &Prober {
+        &self.prober
     }
 
     /// Returns the time up to which the run has come.
@@ -108,7 +115,17 @@ impl Run {
             Some(target) => until.min(target),
             None => until,
         };
-        self.simulation.advance(until, &mut self.recording)?;
+        loop {
+            let next = self.prober.next();
+            let stop = until.min(next);
+            self.simulation.advance(stop, &mut self.recording)?;
+            if stop == next && self.now() == next {
+                self.prober.look(&self.simulation);
+            }
+            if stop == until || self.is_over() {
+                break;
+            }
+        }
         if self.replay_until.is_some_and(|target| self.now() >= target) || self.is_over() {
             self.replay_until = None;
         }
@@ -123,8 +140,7 @@ impl Run {
     pub(crate) fn seek(&mut self, to: Time) -> Result<(), StudioError> {
         let to = to.min(self.end());
         if to < self.now() {
-            let (simulation, recording) = begin(self.script.scenario()?)?;
-            (self.simulation, self.recording) = (simulation, recording);
+            self.begin_again(self.script.scenario()?)?;
         }
         self.replay_until = (to > self.now()).then_some(to);
         Ok(())
@@ -200,10 +216,45 @@ impl Run {
     /// Begins anew with another script, to be simulated up to where the run is.
     fn replace(&mut self, script: Script) -> Result<(), StudioError> {
         let present = self.present();
-        let (simulation, recording) = begin(script.scenario()?)?;
-        (self.simulation, self.recording, self.script) = (simulation, recording, script);
+        self.begin_again(script.scenario()?)?;
+        self.script = script;
         self.replay_until = (present > self.now()).then_some(present);
         Ok(())
+    }
+
+    fn begin_again(&mut self, scenario: Scenario) -> Result<(), StudioError> {
+        let begun = begin(scenario, self.prober.watched().to_vec())?;
+        (self.simulation, self.recording, self.prober) = begun;
+        Ok(())
+    }
+
+    /// Watches these flows from the start on: until the run is where it was, it is simulated again.
+    ///
+    /// # Errors
+    /// There are too many, or there is no such flow; then nothing has changed.
+    pub(crate) fn watch(&mut self, flows: &[String]) -> Result<(), StudioError> {
+        if flows.len() > MOST_WATCHED {
+            return Err(StudioError::TooManyFlows(MOST_WATCHED));
+        }
+        let flows = flows.iter();
+        let watched = flows.map(|name| WatchedFlow::find(self.scenario(), name));
+        let watched = watched.collect::<Result<Vec<_>, _>>()?;
+        let present = self.present();
+        let begun = begin(self.script.scenario()?, watched)?;
+        (self.simulation, self.recording, self.prober) = begun;
+        self.replay_until = (present > self.now()).then_some(present);
+        Ok(())
+    }
+
+    /// Returns the names of the flows that are watched.
+    pub(crate) fn watched(&self) -> Vec<String> {
+        let watched = self.prober.watched().iter();
+        watched.map(|flow| flow.name.clone()).collect()
+    }
+
+    /// Returns the IDs of the links that have been failed and not restored.
+    pub(crate) fn failed(&self) -> Vec<String> {
+        self.script.failed(self.present())
     }
 
     /// Returns the summary so far.
@@ -223,9 +274,13 @@ impl Run {
     }
 }
 
-fn begin(scenario: Scenario) -> Result<(Simulation, Recording), StudioError> {
+fn begin(
+    scenario: Scenario,
+    watched: Vec<WatchedFlow>,
+) -> Result<(Simulation, Recording, Prober), StudioError> {
     let recording = Recording::new(&scenario);
-    Ok((Simulation::new(scenario)?, recording))
+    let prober = Prober::new(&scenario, watched);
+    Ok((Simulation::new(scenario)?, recording, prober))
 }
 
 #[cfg(test)]
@@ -308,6 +363,38 @@ mod tests {
         assert_eq!(other.now(), at(10));
         finish(&mut other, at(60));
         assert!(seen(&first) == seen(&other));
+    }
+
+    #[test]
+    fn a_flow_that_is_watched_later_shows_its_past() {
+        let mut first = run();
+        first.watch(&["dctcp/1".to_owned()]).unwrap();
+        finish(&mut first, at(40));
+        let mut later = run();
+        finish(&mut later, at(40));
+        later.watch(&["dctcp/1".to_owned()]).unwrap();
+        finish(&mut later, at(40));
+        assert_eq!(first.prober().probes(), later.prober().probes());
+        assert!(seen(&first) == seen(&later));
+        assert_eq!(later.watched(), ["dctcp/1"]);
+        let too_many = vec!["dctcp/1".to_owned(); 17];
+        assert!(matches!(
+            later.watch(&too_many),
+            Err(StudioError::TooManyFlows(16))
+        ));
+        assert!(later.watch(&["web/1".to_owned()]).is_err());
+        assert_eq!(later.watched(), ["dctcp/1"]);
+    }
+
+    #[test]
+    fn links_that_are_down_are_known() {
+        let mut run = run();
+        finish(&mut run, at(5));
+        run.set_link("link/bottleneck", true).unwrap();
+        assert_eq!(run.failed(), ["link/bottleneck"]);
+        finish(&mut run, at(8));
+        run.set_link("link/bottleneck", false).unwrap();
+        assert!(run.failed().is_empty());
     }
 
     #[test]

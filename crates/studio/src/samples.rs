@@ -1,5 +1,7 @@
 //! The samples of a run, by columns: what plots over time show.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use weir_results::{Observation, OutputError, Recorder, TransferTime};
 use weir_scenario::Scenario;
@@ -32,8 +34,6 @@ pub(crate) struct PortColumns {
 /// The samples of a group. Counters begin at the start of the run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct GroupColumns {
-    /// Bits per second since the sample before.
-    goodput: Vec<f64>,
     /// The mean congestion window of open flows, in bytes.
     window: Vec<Option<f64>>,
     /// Bytes delivered.
@@ -71,11 +71,21 @@ impl Samples {
         let apart = count.div_ceil(most.max(1)).max(1);
         // Counted from the end, so that the last one is there.
         let first = from + (count + apart - 1) % apart;
-        fn thin<T: Copy>(column: &[T], first: usize, apart: usize) -> Vec<T> {
-            let column = column.get(first..).unwrap_or_default();
+        self.select(first..self.len(), apart)
+    }
+
+    /// Returns at most `most` samples from `from` on.
+    pub(crate) fn part(&self, from: usize, most: usize) -> Self {
+        self.select(from..self.len().min(from + most), 1)
+    }
+
+    /// Returns the samples of a range, each as many apart.
+    fn select(&self, range: Range<usize>, apart: usize) -> Self {
+        fn thin<T: Copy>(column: &[T], range: Range<usize>, apart: usize) -> Vec<T> {
+            let column = column.get(range).unwrap_or_default();
             column.iter().step_by(apart).copied().collect()
         }
-        let thin_out = |column: &Vec<f64>| thin(column, first, apart);
+        let thin_out = |column: &Vec<f64>| thin(column, range.clone(), apart);
         Self {
             time: thin_out(&self.time),
             ports: (self.ports.iter())
@@ -88,8 +98,7 @@ impl Samples {
                 .collect(),
             groups: (self.groups.iter())
                 .map(|group| GroupColumns {
-                    goodput: thin_out(&group.goodput),
-                    window: thin(&group.window, first, apart),
+                    window: thin(&group.window, range.clone(), apart),
                     delivered: thin_out(&group.delivered),
                     marks: thin_out(&group.marks),
                     retransmitted: thin_out(&group.retransmitted),
@@ -119,6 +128,11 @@ impl Recording {
         let groups: Vec<String> = (scenario.groups.iter())
             .map(|group| group.name.clone())
             .collect();
+        Self::of(ports, groups)
+    }
+
+    /// Creates one for samples of ports and groups with these names.
+    pub(crate) fn of(ports: Vec<String>, groups: Vec<String>) -> Self {
         Self {
             samples: Samples::new(ports.len(), groups.len()),
             ports,
@@ -163,9 +177,6 @@ impl Recorder for Recording {
                 if let Some(columns) = columns {
                     let counters = &sample.counters;
                     columns
-                        .goodput
-                        .push(sample.goodput.bits_per_second() as f64);
-                    columns
                         .window
                         .push(sample.window.map(|window| window.bytes() as f64));
                     columns.delivered.push(counters.delivered.bytes() as f64);
@@ -188,7 +199,10 @@ impl Recorder for Recording {
                         .extend(group.map(|group| (seconds(end), group, transfer)));
                 }
             }
-            Observation::Epoch(_) | Observation::Packet(..) | Observation::Frame(..) => {}
+            Observation::Epoch(_)
+            | Observation::FlowSample(_)
+            | Observation::Packet(..)
+            | Observation::Frame(..) => {}
         }
         Ok(())
     }

@@ -167,6 +167,15 @@ impl Script {
         self.log.pop().map(|entry| entry.change.begin())
     }
 
+    /// Returns the IDs of the links that are down by the log at a time.
+    pub(crate) fn failed(&self, now: Time) -> Vec<String> {
+        let down = self.log.iter().filter(|entry| {
+            matches!(entry.change, Change::Fail { at, until, .. }
+                if at <= now && until.is_none_or(|until| until > now))
+        });
+        down.map(|entry| entry.knob.clone()).collect()
+    }
+
     /// Returns the place of the entry by which a port's link is down.
     fn failed_at(&self, wanted: &str) -> Option<usize> {
         self.log.iter().position(|entry| {

@@ -68,13 +68,15 @@ impl Session {
             return Err(StudioError::TwoRuns);
         }
         let origin = self.run(first)?;
-        let (script, now) = origin
+        let (script, watched, now) = origin
             .ask(|player| {
                 player.play(false);
-                (player.run.script().clone(), player.run.present())
+                let run = &player.run;
+                (run.script().clone(), run.watched(), run.present())
             })
             .await?;
         let mut run = Run::new(script)?;
+        run.watch(&watched)?;
         run.seek(now)?;
         let worker = start(run)?;
         self.lock().insert(second, worker);

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use weir_units::{Duration, Time};
 
 use crate::error::StudioError;
+use crate::probes::Probes;
 use crate::run::Run;
 use crate::samples::Samples;
 use crate::script::seconds;
@@ -45,6 +46,8 @@ pub(crate) struct Player {
     error: Option<String>,
     /// From when on the past was rewritten, each time that it was.
     rewritten: Vec<f64>,
+    /// How often other flows were chosen to be watched.
+    watches: usize,
 }
 
 /// How much a viewer has seen of a run.
@@ -52,15 +55,21 @@ pub(crate) struct Player {
 pub(crate) struct Cursor {
     /// The time of its last sample.
     time: f64,
+    /// The time of the last look at flows.
+    probed: f64,
     /// How many times the past has been rewritten.
     rewritten: usize,
+    /// Whose flows it has seen; none before the first news.
+    watches: Option<usize>,
 }
 
 impl Cursor {
     /// Nothing.
     pub(crate) const START: Self = Self {
         time: -1.0,
+        probed: -1.0,
         rewritten: 0,
+        watches: None,
     };
 }
 
@@ -70,6 +79,9 @@ pub(crate) struct News {
     /// From when on what it has seen no longer holds.
     pub(crate) reset: Option<f64>,
     pub(crate) samples: Samples,
+    /// The flows that are watched, if they are others: what was seen of them comes anew.
+    pub(crate) watched: Option<Vec<String>>,
+    pub(crate) probes: Probes,
 }
 
 impl Player {
@@ -83,6 +95,7 @@ impl Player {
             since,
             error: None,
             rewritten: Vec::new(),
+            watches: 0,
         }
     }
 
@@ -148,6 +161,13 @@ impl Player {
         Ok(())
     }
 
+    /// Watches these flows; see [`Run::watch`].
+    pub(crate) fn watch(&mut self, flows: &[String]) -> Result<(), StudioError> {
+        self.run.watch(flows)?;
+        self.watches += 1;
+        Ok(())
+    }
+
     /// Returns what is new since a viewer looked last: at most this number of samples.
     pub(crate) fn news(&self, cursor: &mut Cursor, most: usize) -> News {
         let rewritten = self.rewritten.get(cursor.rewritten..).unwrap_or_default();
@@ -155,13 +175,27 @@ impl Player {
         cursor.rewritten = self.rewritten.len();
         if let Some(from) = reset {
             cursor.time = cursor.time.min(from.next_down());
+            cursor.probed = cursor.probed.min(from.next_down());
+        }
+        let watched = (cursor.watches != Some(self.watches)).then(|| self.run.watched());
+        if watched.is_some() {
+            (cursor.watches, cursor.probed) = (Some(self.watches), -1.0);
         }
         let all = &self.run.recording().samples;
         let samples = all.since(all.upto(cursor.time), most);
         if let Some(last) = samples.time.last() {
             cursor.time = *last;
         }
-        News { reset, samples }
+        let probes = self.run.prober().probes().after(cursor.probed);
+        if let Some(last) = probes.time.last() {
+            cursor.probed = *last;
+        }
+        News {
+            reset,
+            samples,
+            watched,
+            probes,
+        }
     }
 
     fn set_clocks(&mut self) {

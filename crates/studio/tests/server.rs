@@ -254,6 +254,80 @@ async fn parameters_that_make_no_sense_are_refused_with_the_reason() {
 }
 
 #[tokio::test]
+async fn watched_flows_are_seen_from_the_start_on() {
+    let studio = Studio::start().await;
+    let mut events = studio.events().await;
+    studio
+        .post(
+            "/api/control",
+            json!({ "run": "a", "action": "seek", "to": 0.02 }),
+        )
+        .await;
+    events.next("state", |state| state["now"] == 0.02).await;
+    let watch = json!({ "run": "a", "flows": ["dctcp/1"] });
+    assert_eq!(studio.post("/api/watch", watch).await.status, 204);
+    events
+        .next("watched", |watched| watched["flows"] == json!(["dctcp/1"]))
+        .await;
+    let probes = events
+        .next("probes", |probes| {
+            !probes["flows"].as_array().unwrap().is_empty()
+        })
+        .await;
+    assert!(probes["time"][0].as_f64().unwrap() < 0.001);
+    assert!(probes["flows"][0]["delivered"].is_array());
+    let unknown = json!({ "run": "a", "flows": ["web/1"] });
+    assert_eq!(studio.post("/api/watch", unknown).await.status, 422);
+}
+
+#[tokio::test]
+async fn packets_and_digests_come_from_a_run_that_is_simulated_again() {
+    let studio = Studio::start().await;
+    let mut events = studio.events().await;
+    studio
+        .post(
+            "/api/control",
+            json!({ "run": "a", "action": "seek", "to": 0.02 }),
+        )
+        .await;
+    events.next("state", |state| state["now"] == 0.02).await;
+    let packets = studio
+        .get("/api/packets?run=a&flow=dctcp/1&until=0.015&limit=40")
+        .await
+        .json();
+    assert_eq!(packets["packets"].as_array().unwrap().len(), 40);
+    assert!(packets["until"].as_f64().unwrap() <= 0.015);
+    assert_eq!(packets["lanes"][0]["kind"], "host");
+    for (query, status) in [("port=none", 422), ("flow=web/1", 422), ("", 422)] {
+        let answer = studio.get(&format!("/api/packets?run=a&{query}")).await;
+        assert_eq!(answer.status, status, "{query}");
+    }
+    let digest = || async { studio.get("/api/digest?run=a").await.json() };
+    let first = digest().await;
+    assert_eq!(first["files"][1]["name"], "samples.parquet");
+    assert_eq!(first["files"][1]["sha256"].as_str().unwrap().len(), 64);
+    let change = json!({ "run": "a", "knob": THRESHOLD, "value": 90_000.0 });
+    assert_eq!(studio.post("/api/change", change).await.status, 204);
+    assert_ne!(first["files"][1], digest().await["files"][1]);
+}
+
+#[tokio::test]
+async fn links_that_have_failed_are_told() {
+    let studio = Studio::start().await;
+    let mut events = studio.events().await;
+    let step = json!({ "run": "a", "action": "seek", "to": 0.01 });
+    studio.post("/api/control", step).await;
+    events.next("state", |state| state["now"] == 0.01).await;
+    let fail = json!({ "run": "a", "knob": "link/bottleneck", "action": "fail" });
+    assert_eq!(studio.post("/api/change", fail).await.status, 204);
+    events
+        .next("state", |state| {
+            state["failed"] == json!(["link/bottleneck"])
+        })
+        .await;
+}
+
+#[tokio::test]
 async fn a_hundred_pages_are_served_at_once() {
     let studio = Studio::start().await;
     let mut pages = Vec::new();

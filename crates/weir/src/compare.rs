@@ -17,7 +17,7 @@ Examples:
   weir run dctcp-queue --out simulated
   weir run --live dctcp-queue --out live
   weir compare simulated live                     differences in percent of the first
-  weir compare simulated live --html both.html    both in the same plots
+  weir compare simulated live --report both.html  both in the same plots
   weir run dctcp-queue --seeds 1..8 --out simulated
   weir run --live dctcp-queue --seeds 1..5 --out live
   weir compare simulated live --within 5%         means, intervals, and what they say
@@ -45,15 +45,15 @@ pub(crate) struct Compare {
     json: bool,
 
     /// Write an HTML page with both in the same plots
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[arg(long, alias = "html", value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 impl Compare {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let comparison = Comparison::read(&self.first, &self.second, self.within);
         let comparison = comparison.map_err(Failure::of)?;
-        if let Some(path) = &self.html {
+        if let Some(path) = &self.report {
             let mut file = StagedFile::create(path).map_err(Failure::of)?;
             let written = file.write_all(comparison.to_html().as_bytes());
             written.map_err(|error| {

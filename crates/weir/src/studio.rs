@@ -1,10 +1,11 @@
 //! `weir studio`
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use weir_studio::{Address, Script};
+use weir_studio::{Address, FinishedRun, Script};
 
 use crate::failure::Failure;
 use crate::interrupt::Stop;
@@ -19,6 +20,7 @@ Examples:
   weir studio my.toml --set seed=2 --open            a file of yours, in the browser at once
   weir studio migration --port 8080                  always the same port
   weir studio buffer-sharing-1g --variant 200Mbps    one of the variants that `weir check` lists
+  weir studio results                                a directory that `weir run --out results` wrote, to look at
 
 The page plays the scenario in virtual time: queues, windows and rates as they go, the network, and knobs for what
 can change while it runs. Each change is an entry of a log; `Save as scenario` writes a file with which `weir run`
@@ -50,9 +52,15 @@ pub(crate) struct Studio {
     open: bool,
 }
 
+/// What the page shows.
+enum Shown {
+    Scenario(Script),
+    Finished(Box<FinishedRun>),
+}
+
 impl Studio {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let script = self.script()?;
+        let shown = self.shown()?;
         if !self.listen.is_loopback() {
             eprintln!(
                 "warning: {} is no loopback address: what the page shows is not encrypted",
@@ -74,12 +82,15 @@ impl Studio {
             .enable_all()
             .build()
             .map_err(Failure::of)?;
-        let served = runtime.block_on(weir_studio::serve(
-            script,
-            address,
-            |address| self.announce(address),
-            stopped,
-        ));
+        let ready = |address: &Address| self.announce(address);
+        let served = match shown {
+            Shown::Scenario(script) => {
+                runtime.block_on(weir_studio::serve(script, address, ready, stopped))
+            }
+            Shown::Finished(run) => {
+                runtime.block_on(weir_studio::show(*run, address, ready, stopped))
+            }
+        };
         served.map_err(Failure::of)?;
         match stop.signal_exit_code() {
             Some(code) => Err(Failure::Interrupted {
@@ -88,6 +99,23 @@ impl Studio {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Returns what the page shows: a finished run if its directory is named, and else a scenario.
+    fn shown(&self) -> Result<Shown, Failure> {
+        let name = self.chosen.name();
+        let directory = Path::new(&name);
+        if !FinishedRun::is_at(directory) {
+            return self.script().map(Shown::Scenario);
+        }
+        let is_changed = !self.chosen.settings(None).is_empty() || self.chosen.has_policy();
+        if is_changed || self.variant.is_some() {
+            let reason = format!("{name} is a finished run, which cannot be changed");
+            let option = if is_changed { "set" } else { "variant" };
+            return Err(Failure::option(option, reason));
+        }
+        let run = FinishedRun::read(directory).map_err(Failure::of)?;
+        Ok(Shown::Finished(Box::new(run)))
     }
 
     /// Returns the scenario, checked, as the file has it where nothing else is asked for.

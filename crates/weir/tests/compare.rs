@@ -49,7 +49,7 @@ fn two_runs_side_by_side() {
     simulate(folder, "a", &[]);
     simulate(folder, "b", &["--set", "dumbbell.rate=200Mbps"]);
     let page = folder.join("both.html").display().to_string();
-    let said = compare(folder, ["a", "b"], &["--html", &page]);
+    let said = compare(folder, ["a", "b"], &["--report", &page]);
     said.ok();
     for part in [
         "goodput_bps",
@@ -60,7 +60,13 @@ fn two_runs_side_by_side() {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
     let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("flow (A)") && page.contains("flow (B)"));
+    for part in [
+        "\"run\":\"a\"",
+        "\"run\":\"b\"",
+        "neither intervals nor verdicts",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
 
     let json = compare(folder, ["a", "b"], &["--json"]).json();
     let goodput = &json["runs"][""]["groups"]["flow"]["goodput_bps"];

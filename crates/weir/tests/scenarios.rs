@@ -182,7 +182,13 @@ fn a_run_prints_a_summary_and_writes_all_files() {
     assert_eq!(variants["fast"]["settings"]["parameters.rate"], "200Mbps");
 
     let page = fs::read_to_string(place.path("out/report.html")).unwrap();
-    for word in ["ecn_threshold", "20 packets", "ECN", "buffer", "<svg"] {
+    for word in [
+        "ecn_threshold",
+        "20 packets",
+        "ECN",
+        "buffer",
+        "\"id\":\"queue\"",
+    ] {
         assert!(page.contains(word), "no {word}");
     }
 }

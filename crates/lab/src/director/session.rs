@@ -3,7 +3,7 @@
 use weir_counters::FlowCounters;
 use weir_fabric::PortChange;
 use weir_network::{Random, RngStream, Seeds};
-use weir_results::{GroupSample, Observation, PortSample, Recorder, RunSummary};
+use weir_results::{FlowSample, GroupSample, Observation, PortSample, Recorder, RunSummary};
 use weir_scenario::{ChangeSchedule, ChangedSettings, PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
@@ -426,6 +426,29 @@ impl<'s> Session<'s> {
                 counters: achieved,
                 goodput: achieved.since(before).goodput(at.since(last.min(at))),
                 window: mean(&windows),
+            }))?;
+        }
+        self.sample_flows(at, recorder)
+    }
+
+    /// Samples the first flows without a size one by one, if the recorder wants them.
+    fn sample_flows(&self, at: Time, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+        let groups = &self.scenario.groups;
+        let endless = self.flow_table.flows.iter().filter(|account| {
+            let workload = &groups[account.flow.group].workload;
+            !matches!(
+                workload,
+                Workload::Transfer { .. } | Workload::Poisson { .. } | Workload::Trace { .. }
+            )
+        });
+        for account in endless.take(recorder.sampled_flows()) {
+            recorder.record(Observation::FlowSample(FlowSample {
+                time: at,
+                group: &groups[account.flow.group].name,
+                index: account.flow.index,
+                delivered: account.counters().delivered,
+                window: account.window(),
+                smoothed_rtt: None,
             }))?;
         }
         Ok(())

@@ -15,7 +15,8 @@ use super::{ExperimentId, OWN};
 use crate::output::VARIANT;
 use crate::report::Overlay;
 use crate::{
-    Drops, EpochRecord, GroupSample, PortSample, RunSummary, Summary, SummaryError, Traces,
+    Drops, EpochRecord, FlowRecord, GroupSample, PortSample, RunSummary, Summary, SummaryError,
+    Traces,
 };
 
 /// Why two directories cannot be compared.
@@ -125,11 +126,10 @@ impl Side {
         })
     }
 
-    /// Returns the data of a run to plot under this label.
-    pub(super) fn overlay<'s>(&'s self, name: &str, label: &'static str) -> Option<Overlay<'s>> {
+    /// Returns the data of a run to plot.
+    pub(super) fn overlay(&self, name: &str) -> Option<Overlay<'_>> {
         Some(Overlay {
-            label,
-            run: self.runs(name).next()?,
+            repetitions: self.runs(name).collect(),
             traces: self.traces.get(name)?,
         })
     }
@@ -183,7 +183,7 @@ fn read_traces(
                     ..FlowCounters::ZERO
                 },
                 goodput: Rate::ZERO,
-                window: None,
+                window: row.optional_size("window_bytes"),
             });
         } else if let Some(port) = row.text("port") {
             traces.port(&PortSample {
@@ -192,10 +192,35 @@ fn read_traces(
                 queue: row.size("queue_bytes"),
                 queue_packets: 0,
                 sent: ByteSize::ZERO,
-                marks: 0,
-                drops: Drops::default(),
+                marks: row.count("marks"),
+                drops: Drops {
+                    red: row.count("drops_red"),
+                    tail: row.count("drops_tail"),
+                    buffer: row.count("drops_buffer"),
+                    element: row.count("drops_other"),
+                    ..Drops::default()
+                },
             });
         }
+    })?;
+    for_each_row(&path("flows"), |row| {
+        let Some(traces) = traces.get_mut(row.text(VARIANT).unwrap_or(OWN)) else {
+            return;
+        };
+        traces.flow(&FlowRecord {
+            group: row.text("group").unwrap_or_default(),
+            index: row.count("index"),
+            source: "",
+            destination: "",
+            start: row.time("start_s"),
+            end: (row.number("end_s")).map(|end| Time::ZERO + duration(end)),
+            size: row.optional_size("size_bytes"),
+            ideal: None,
+            counters: FlowCounters::ZERO,
+            goodput: Rate::ZERO,
+            smoothed_rtt: None,
+            min_rtt: None,
+        });
     })?;
     for_each_row(&path("epochs"), |row| {
         let Some(traces) = traces.get_mut(row.text(VARIANT).unwrap_or(OWN)) else {
@@ -268,6 +293,10 @@ impl<'r> Cells<'r> {
 
     fn size(&self, column: &str) -> ByteSize {
         ByteSize::from_bytes(self.count(column))
+    }
+
+    fn optional_size(&self, column: &str) -> Option<ByteSize> {
+        matches!(self.field(column)?, Field::Long(_)).then(|| self.size(column))
     }
 
     fn time(&self, column: &str) -> Time {

@@ -18,7 +18,7 @@ pub struct PairStatistics {
 }
 
 /// Whether two means are the same for practical purposes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The whole confidence interval of the difference lies within the tolerance.

@@ -6,8 +6,8 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::*;
 use crate::{
-    CompletionTimes, Drops, Emulation, EpochRecord, GroupSample, GroupSummary, Observation, Output,
-    PortSample, PortSummary, Recorder,
+    CompletionTimes, Drops, Emulation, EpochRecord, FlowRecord, GroupSample, GroupSummary,
+    Observation, Output, PortSample, PortSummary, Recorder,
 };
 
 const SPAN: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&
                     ..FlowCounters::ZERO
                 },
                 goodput: Rate::ZERO,
-                window: None,
+                window: Some(ByteSize::from_kib(factor)),
             }))
             .unwrap();
         files
@@ -38,8 +38,26 @@ fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&
                 queue: ByteSize::from_bytes(30_000 * factor),
                 queue_packets: 0,
                 sent: ByteSize::ZERO,
-                marks: 0,
+                marks: number * factor,
                 drops: Drops::default(),
+            }))
+            .unwrap();
+    }
+    for index in 0..20 {
+        files
+            .record(Observation::Flow(FlowRecord {
+                group,
+                index,
+                source: "a",
+                destination: "b",
+                start: Time::ZERO,
+                end: Some(Time::from_nanos((index + 1) * 1_000_000)),
+                size: Some(ByteSize::from_kib(1)),
+                ideal: None,
+                counters: FlowCounters::ZERO,
+                goodput: Rate::ZERO,
+                smoothed_rtt: None,
+                min_rtt: None,
             }))
             .unwrap();
     }
@@ -136,14 +154,41 @@ fn differences_are_relative_to_the_first_run() {
 }
 
 #[test]
-fn both_are_drawn_into_the_same_plots() {
+fn both_are_drawn_into_the_same_figures() {
     let page = compared(["t", "t"], ["g", "g"], |_| {}).unwrap().to_html();
-    // Goodput, queue and epochs.
-    assert_eq!(page.matches("<svg").count(), 3);
-    assert_eq!(page.matches("<polyline").count(), 6);
-    assert_eq!(page.matches("class=\"line s0 second\"").count(), 3);
-    assert!(page.contains("g (A)") && page.contains("g (B)"));
-    assert!(page.ends_with("</html>\n") && !page.contains("NaN"));
+    let (_, rest) = page.split_once("id=\"figures-data\">").unwrap();
+    let (data, _) = rest.split_once("</script>").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let sections = data["sections"].as_array().unwrap();
+    assert_eq!(sections.len(), 1);
+    let figures = sections[0]["figures"].as_array().unwrap();
+    let ids: Vec<_> = figures
+        .iter()
+        .map(|figure| figure["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "queue",
+            "goodput",
+            "window",
+            "marks",
+            "epochs",
+            "completions"
+        ]
+    );
+    for figure in figures {
+        let lines = figure["lines"].as_array().unwrap();
+        let runs: Vec<_> = lines
+            .iter()
+            .map(|line| line["run"].as_str().unwrap())
+            .collect();
+        assert_eq!(runs, ["a", "b"], "{figure}");
+        assert_eq!(lines[0]["of"], lines[1]["of"]);
+        assert_ne!(lines[0]["y"], "");
+    }
+    assert!(page.contains("there are neither intervals nor verdicts"));
+    assert!(page.ends_with("</html>\n"));
 }
 
 #[test]
@@ -229,7 +274,15 @@ fn repetitions_have_intervals_and_verdicts() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(comparison.to_html().contains("3 runs"));
+    let page = comparison.to_html();
+    for part in [
+        "3 runs",
+        "<span class=\"verdict differ\">differ</span> 1</li>",
+        "<td class=\"verdict differ\">differ</td>",
+        "+100.0 % to +100.0 %",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
     let json = comparison.to_json().unwrap();
     assert!(json.contains("\"verdict\": \"differ\""), "{json}");
 }

@@ -18,19 +18,20 @@ impl Comparison {
         for note in &self.notes {
             let _ = writeln!(out, "note: {note}");
         }
-        for grid in self.grids() {
+        for (_, grid) in self.grids() {
             let _ = write!(out, "\n{}", table(grid));
         }
         safe(out)
     }
 
-    /// Returns a table of the groups and one of the ports. Measures that are zero on both sides are
-    /// omitted.
-    pub(super) fn grids(&self) -> Vec<Grid> {
-        let kinds = ["group", "port"].map(|kind| self.grid(kind));
-        kinds
+    /// Returns a table of the groups and one of the ports, with titles. Measures that are zero on both sides
+    /// are omitted.
+    pub(super) fn grids(&self) -> Vec<(&'static str, Grid)> {
+        let kinds = [("Groups", "group"), ("Ports", "port")];
+        let grids = kinds.map(|(title, kind)| (title, self.grid(kind)));
+        grids
             .into_iter()
-            .filter(|grid| !grid.rows.is_empty())
+            .filter(|(_, grid)| !grid.rows.is_empty())
             .collect()
     }
 
@@ -91,10 +92,6 @@ impl Comparison {
 }
 
 impl ValuePair {
-    fn is_nothing(&self) -> bool {
-        self.first == 0.0 && self.second == 0.0
-    }
-
     fn cells(&self, key: &str) -> Vec<String> {
         let signed = |ratio: Ratio| format!("{:+.1} %", ratio.value() * 100.0);
         let difference = self.difference.map_or_else(String::new, signed);

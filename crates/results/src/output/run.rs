@@ -94,8 +94,16 @@ impl Recorder for RunFiles {
                 self.traces.group(&sample);
                 self.samples.push(&Sample::Group(sample))
             }
+            Observation::FlowSample(sample) => {
+                self.traces.flow_sample(&sample);
+                Ok(())
+            }
             Observation::Packet(..) | Observation::Frame(..) => Ok(()),
         }
+    }
+
+    fn sampled_flows(&self) -> usize {
+        Traces::SAMPLED_FLOWS
     }
 }
 

@@ -308,7 +308,10 @@ impl Recorder for PerfettoTrace {
                 self.flow(&record);
                 Ok(())
             }
-            Observation::Epoch(_) | Observation::Packet(..) | Observation::Frame(..) => Ok(()),
+            Observation::Epoch(_)
+            | Observation::FlowSample(_)
+            | Observation::Packet(..)
+            | Observation::Frame(..) => Ok(()),
         }
     }
 }

@@ -1,85 +1,64 @@
-//! The plot of the distribution of completion times.
-
-use std::fmt::Write as _;
+//! The distribution of completion times.
 
 use weir_units::{Duration, Time};
 
-use super::chart::{Chart, Line, LogAxis, Point, Tick};
-use super::plot::Size;
-use super::plots::COLOURS;
-use crate::quantity::{TIMES, in_scale};
+use super::figure::{AxisKind, Detail, Figure, Kind, Line};
+use super::ranking::Ranking;
 use crate::{RunSummary, Traces};
 
-/// The number of points of a line.
-const POINTS: usize = 200;
+/// The number of points of a line at the finest detail.
+const POINTS: usize = 240;
 
-/// Draws the cumulative distribution of each group's completion times after the warm-up, over all transfers that began:
-/// with unfinished ones it ends below 100 %. Draws nothing if none is complete.
-pub(super) fn draw(out: &mut String, run: &RunSummary, traces: &Traces) {
+/// Returns the cumulative distribution of each group's completion times after the warm-up, over all transfers that began:
+/// with unfinished ones it ends below 1. `None` if none is complete.
+pub(super) fn figure(
+    run: &RunSummary,
+    traces: &Traces,
+    ranking: &Ranking,
+    detail: Detail,
+) -> Option<Figure> {
     let from = Time::ZERO + run.warm_up;
-    let groups = traces.transfers.iter().map(|(name, trace)| {
-        let (times, unfinished) = trace.since(from);
-        (name, times, unfinished)
-    });
-    let groups: Vec<_> = groups.filter(|(_, times, _)| !times.is_empty()).collect();
-    let seconds = |time: &Duration| time.as_secs_f64().max(1e-9);
-    let all = || {
-        groups
-            .iter()
-            .flat_map(|(_, times, _)| times.iter().map(seconds))
-    };
-    let (Some(least), Some(most)) = (all().reduce(f64::min), all().reduce(f64::max)) else {
-        return;
-    };
-    let axis = LogAxis::around(least, most);
-    let lines = groups
-        .iter()
-        .enumerate()
-        .map(|(index, (name, times, unfinished))| {
-            let began = times.len() as f64 + *unfinished as f64;
-            let rank = |step: usize| (times.len() * step).div_ceil(POINTS).max(1);
-            let points = (0..=POINTS).map(|step| {
-                let rank = rank(step);
-                Point {
-                    x: axis.at(seconds(&times[rank - 1])),
-                    y: rank as f64 / began,
-                    text: String::new(),
-                    ends: None,
-                }
-            });
-            Line {
-                label: (*name).clone(),
-                colour: index % COLOURS,
-                points: points.collect(),
-                ..Line::default()
-            }
-        });
-    let up = [0.0, 0.25, 0.5, 0.75, 1.0].map(|at| Tick {
-        at,
-        text: format!("{:.0} %", 100.0 * at),
-    });
-    let chart = Chart {
-        title: "Completion times".to_owned(),
-        across: axis.ticks(|time| in_scale(time, TIMES)),
-        across_name: "completion time".to_owned(),
-        up: up.into(),
-        up_name: "of transfers".to_owned(),
-        lines: lines.collect(),
-    };
-    let unfinished: u64 = groups.iter().map(|(.., unfinished)| unfinished).sum();
-    let _ = write!(out, "<h2>{}</h2>\n<figure>", chart.title);
-    chart.write(out, Size::Wide);
-    let _ = write!(
-        out,
-        "<figcaption>The part of the transfers that took as long or less."
-    );
-    if unfinished > 0 {
-        let _ = write!(
-            out,
-            " {unfinished} unfinished ones are counted: the lines end below 100 %."
-        );
+    let mut unfinished = 0;
+    let mut lines = Vec::new();
+    for (name, trace) in &traces.transfers {
+        let (times, of_group) = trace.since(from);
+        unfinished += of_group;
+        let per_point = detail.per_point(ranking.rank(Kind::Groups, name));
+        if let Some(per_point) = per_point.filter(|_| !times.is_empty()) {
+            lines.push(distribution(name, &times, of_group, per_point));
+        }
     }
-    out.push_str("</figcaption></figure>\n");
+    if lines.is_empty() {
+        return None;
+    }
+    let mut caption = "The part of the transfers that took as long or less.".to_owned();
+    if unfinished > 0 {
+        caption += &format!(" {unfinished} unfinished ones are counted: the lines end below 1.");
+    }
+    Some(Figure {
+        of: Some(Kind::Groups),
+        axis: AxisKind::Completion,
+        top: Some(1.0),
+        caption,
+        lines,
+        ..Figure::over_time("completions", "Completion times (CDF)", "ratio")
+    })
+}
+
+/// Returns the line of these times in ascending order.
+fn distribution(name: &str, times: &[Duration], unfinished: u64, per_point: usize) -> Line {
+    let began = times.len() as f64 + unfinished as f64;
+    let points = (POINTS / per_point).clamp(4, times.len().max(4));
+    let ranks = (0..=points).map(|step| (times.len() * step).div_ceil(points).max(1));
+    let mut ranks: Vec<usize> = ranks.collect();
+    ranks.dedup();
+    Line::through(
+        name,
+        ranks.into_iter().map(|rank| {
+            let time = times[rank - 1].as_secs_f64();
+            (time.max(1e-9), rank as f64 / began)
+        }),
+    )
 }
 
 #[cfg(test)]
@@ -126,16 +105,26 @@ mod tests {
             warm_up: Duration::from_millis(10),
             ..RunSummary::default()
         };
-        let mut out = String::new();
-        draw(&mut out, &run, &traces);
-        assert!(out.contains("2 unfinished ones"), "{out}");
-        // From 12 to 244 pixels: the line ends at the half, from a quarter.
-        let points = out.split("class=\"line s0\" points=\"").nth(1).unwrap();
-        let points: Vec<_> = points.split('"').next().unwrap().split(' ').collect();
-        assert_eq!(points[0], "58.0,186.0");
-        assert_eq!(*points.last().unwrap(), "878.0,128.0");
-        let mut out = String::new();
-        draw(&mut out, &run, &Traces::new(Duration::from_secs(1)));
-        assert_eq!(out, "");
+        let figure = |traces| figure(&run, traces, &Ranking::default(), Detail::ALL[0]);
+        let found = figure(&traces).unwrap();
+        assert!(found.caption.contains("2 unfinished ones"));
+        let line = &found.lines[0];
+        assert_eq!(line.name, "web");
+        assert_eq!(
+            (&line.x[..], &line.y[..]),
+            (&[0.01, 0.1][..], &[0.25, 0.5][..])
+        );
+        assert!(figure(&Traces::new(Duration::from_secs(1))).is_none());
+    }
+
+    #[test]
+    fn the_slowest_transfer_is_in_every_line() {
+        let times: Vec<_> = (1..=100_000).map(Duration::from_micros).collect();
+        for per_point in [1, 16, 1_000] {
+            let line = distribution("g", &times, 0, per_point);
+            assert_eq!(line.x.last(), Some(&0.1));
+            assert_eq!(line.y.last(), Some(&1.0));
+            assert!(line.x.len() <= POINTS + 1);
+        }
     }
 }

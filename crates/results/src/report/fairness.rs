@@ -1,14 +1,12 @@
 //! Jain's index over time: how evenly groups share while flows start and end.
 
-use weir_units::Time;
-
-use crate::trace::{GroupTrace, ThroughputInterval};
+use crate::trace::{GroupTrace, Rates};
 use crate::{RunSummary, Traces};
 
 /// A group's goodput over time, and its number of flows.
 struct Member {
     flows: f64,
-    intervals: Vec<ThroughputInterval>,
+    intervals: Vec<Rates<1>>,
     /// The first and the last interval with goodput. The group is inactive before and after.
     /// Without goodput in between it is starved.
     active: (usize, usize),
@@ -16,28 +14,23 @@ struct Member {
 
 impl Member {
     fn new(flows: u64, trace: &GroupTrace, per_step: usize) -> Option<Self> {
-        let stretches: Vec<ThroughputInterval> = trace.goodput(per_step).collect();
-        let has_goodput = |stretch: &ThroughputInterval| !stretch.rate.is_zero();
-        let first = stretches.iter().position(has_goodput)?;
-        let last = stretches.iter().rposition(has_goodput)?;
+        let intervals: Vec<Rates<1>> = trace.delivered.rates(per_step).collect();
+        let has_goodput = |interval: &Rates<1>| interval.per_second[0] > 0.0;
+        let first = intervals.iter().position(has_goodput)?;
+        let last = intervals.iter().rposition(has_goodput)?;
         Some(Self {
             flows: flows.max(1) as f64,
-            intervals: stretches,
+            intervals,
             active: (first, last),
         })
     }
 
-    /// Returns the number of flows in this interval and their mean goodput, in bits per second.
+    /// Returns the number of flows in this interval and their mean goodput, in bytes per second.
     fn flows_at(&self, index: usize) -> Option<(f64, f64)> {
-        let stretch = self.intervals.get(index)?;
+        let [goodput] = self.intervals.get(index)?.per_second;
         let (first, last) = self.active;
         let is_active = (first..=last).contains(&index);
-        is_active.then(|| {
-            (
-                self.flows,
-                stretch.rate.bits_per_second() as f64 / self.flows,
-            )
-        })
+        is_active.then(|| (self.flows, goodput / self.flows))
     }
 }
 
@@ -56,20 +49,12 @@ pub(super) fn line(run: &RunSummary, traces: &Traces, per_step: usize) -> Vec<(f
     let Some(longest) = members.iter().max_by_key(|member| member.intervals.len()) else {
         return Vec::new();
     };
-    let points = longest
-        .intervals
-        .iter()
-        .enumerate()
-        .flat_map(|(index, stretch)| {
-            let there = || members.iter().filter_map(|member| member.flows_at(index));
-            let index = (there().count() > 1).then(|| jain(there())).flatten();
-            let seconds = |time: Time| time.since(Time::ZERO).as_secs_f64();
-            let ends = [seconds(stretch.start), seconds(stretch.end)];
-            index
-                .map(|index| ends.map(|end| (end, index)))
-                .into_iter()
-                .flatten()
-        });
+    let points = longest.intervals.iter().enumerate();
+    let points = points.filter_map(|(index, interval)| {
+        let there = || members.iter().filter_map(|member| member.flows_at(index));
+        let index = (there().count() > 1).then(|| jain(there())).flatten()?;
+        Some((interval.middle(), index))
+    });
     points.collect()
 }
 
@@ -87,7 +72,7 @@ fn jain(rates: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use weir_counters::FlowCounters;
-    use weir_units::{ByteSize, Duration, Rate};
+    use weir_units::{ByteSize, Duration, Rate, Time};
 
     use super::*;
     use crate::{GroupSample, GroupSummary, Ratio};

@@ -34,7 +34,7 @@ pub(super) fn draw(out: &mut String, summary: &Summary) {
     let height = bars.len() as u32 * ROW + 4;
     let _ = write!(
         out,
-        "<h2>Deadlines missed</h2>\n<figure><svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" \
+        "<h2>Deadlines missed</h2>\n<figure><svg class=\"bars\" viewBox=\"0 0 {WIDTH} {height}\" \
          role=\"img\" aria-label=\"Deadlines missed\">"
     );
     for (row, bar) in (0..).zip(&bars) {

@@ -1,13 +1,16 @@
-//! The report of an experiment: one self-contained HTML page that needs no network.
+//! The report of an experiment: one self-contained HTML page that needs no network. Tables are HTML; the data of the
+//! figures is JSON, which the page's script draws with the plots of the studio (`crates/studio/page`).
 
-mod axis;
-mod chart;
 mod completions;
 mod fairness;
+mod figure;
 mod html;
 mod missed;
-mod plot;
-mod plots;
+mod over_time;
+mod page;
+mod page_data;
+mod ranking;
+mod sections;
 mod slowdown;
 mod slowdown_figures;
 #[cfg(test)]
@@ -19,14 +22,15 @@ use std::fmt::Write as _;
 use indexmap::IndexMap;
 use weir_units::{ByteSize, Time};
 
-use crate::overview::{self, Grid, OWN};
+use crate::overview;
 use crate::quantity::{percent, time};
 use crate::{RunSummary, Summary, Traces, Value};
+use figure::Kind;
+use ranking::Ranking;
 
 pub(crate) use html::Escaped;
-pub(crate) use plot::Size;
-pub(crate) use plots::{Overlay, overlay};
-pub(crate) use slowdown::of_runs as draw_slowdowns;
+pub(crate) use page::{Order, Page, figures, table};
+pub(crate) use sections::{Overlay, overlaid, repeated};
 
 /// The contents of a page.
 #[derive(Clone, Debug)]
@@ -65,74 +69,46 @@ pub struct Threshold {
 }
 
 impl Report<'_> {
-    /// Returns the page.
+    /// Returns the page, which has at most 2 MB unless names or settings are very long.
     pub fn to_html(&self) -> String {
-        let mut out = String::new();
         let summary = self.summary;
-        head(&mut out, &summary.title);
-        heading(&mut out, summary);
-        for grid in overview::all(summary) {
-            table(&mut out, &grid);
+        let ranking = self.ranking();
+        let data = sections::of_report(self, &ranking);
+        Page {
+            title: &summary.title,
+            data: Some(data),
+            footer: "The numbers are in summary.json, the flows in flows.parquet, the samples in \
+                     samples.parquet.",
         }
-        remarks(&mut out, summary);
-        missed::draw(&mut out, summary);
-        let values: Vec<_> = self.runs.iter().map(|run| run.values).collect();
-        slowdown::of_variants(&mut out, summary, &values);
-        if let Some(run) = self.runs.first() {
-            plots::of_run(
-                &mut out,
-                &summary.run,
-                run,
-                Size::Wide,
-                plots::AxisExtent::default(),
-            );
-        }
-        self.variants(&mut out);
-        parameters(&mut out, self.parameters);
-        foot(
-            &mut out,
-            "The numbers are in summary.json, the flows in flows.parquet, the samples in \
-             samples.parquet.",
-        );
-        out
+        .write(|out, most_rows| self.write(out, most_rows, &ranking))
     }
 
-    /// Writes small plots of every run, on the same axes.
-    fn variants(&self, out: &mut String) {
-        if self.summary.variants.is_empty() || self.runs.len() < 2 {
-            return;
-        }
-        let reach = plots::AxisExtent::of(&self.runs);
-        let _ = writeln!(out, "<h2>Variants</h2>\n<div class=\"variants\">");
-        for ((name, run), plots) in self.summary.runs().zip(&self.runs) {
-            let _ = writeln!(out, "<section><h3>{}</h3>", Escaped(name.unwrap_or(OWN)));
-            settings(out, run);
-            plots::of_run(out, run, plots, Size::Small, reach);
-            out.push_str("</section>\n");
-        }
-        out.push_str("</div>\n");
+    fn ranking(&self) -> Ranking {
+        let traces = self.runs.iter().map(|plots| Some(plots.traces));
+        let traces = traces.chain(std::iter::repeat(None));
+        let runs = self.summary.runs().map(|(_, run)| run);
+        Ranking::of(runs.zip(traces))
     }
-}
 
-/// Writes the end of a page, with a footer text.
-pub(crate) fn foot(out: &mut String, text: &str) {
-    let _ = write!(
-        out,
-        "<footer>Written by weir. {text}</footer>\n<script>\n{}</script>\n</body>\n</html>\n",
-        include_str!("hover.js")
-    );
-}
-
-/// Writes the beginning of a page.
-pub(crate) fn head(out: &mut String, title: &str) {
-    let _ = write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
-        Escaped(title),
-        include_str!("style.css")
-    );
+    /// Writes everything that needs no script, with at most so many rows of a table.
+    fn write(&self, out: &mut String, most_rows: usize, ranking: &Ranking) {
+        heading(out, self.summary);
+        for (title, grid) in overview::all(self.summary) {
+            let kind = match title {
+                "Ports" => Kind::Ports,
+                _ => Kind::Groups,
+            };
+            let order = Order {
+                most_rows,
+                rank: &|row| ranking.rank(kind, grid.subject(row)),
+            };
+            table(out, title, &grid, &order);
+        }
+        remarks(out, self.summary, most_rows);
+        missed::draw(out, self.summary);
+        figures(out);
+        parameters(out, self.parameters, most_rows);
+    }
 }
 
 fn heading(out: &mut String, summary: &Summary) {
@@ -187,56 +163,41 @@ fn settings(out: &mut String, run: &RunSummary) {
     let _ = writeln!(out, "<p class=\"settings\">{}</p>", Escaped(&settings));
 }
 
-/// Writes a table.
-pub(crate) fn table(out: &mut String, grid: &Grid) {
-    if grid.rows.is_empty() {
-        return;
-    }
-    let class = |index| {
-        if index < grid.names {
-            " class=\"name\""
-        } else {
-            ""
-        }
-    };
-    out.push_str("<div class=\"wide\"><table>\n<thead><tr>");
-    for (index, title) in grid.header.iter().enumerate() {
-        let _ = write!(out, "<th{}>{}</th>", class(index), Escaped(title));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
-    for row in &grid.rows {
-        out.push_str("<tr>");
-        for (index, cell) in row.iter().enumerate() {
-            let _ = write!(out, "<td{}>{}</td>", class(index), Escaped(cell));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody>\n</table></div>\n");
-}
-
 /// Writes what the tables leave out.
-fn remarks(out: &mut String, summary: &Summary) {
-    for (name, run) in summary.runs() {
-        for remark in overview::remarks(run) {
-            let of = name.map_or_else(String::new, |name| format!("{name}: "));
-            let _ = writeln!(
-                out,
-                "<p class=\"aside\">{}{}.</p>",
-                Escaped(&of),
-                Escaped(&remark)
-            );
-        }
+fn remarks(out: &mut String, summary: &Summary, most: usize) {
+    let remarks = summary.runs().flat_map(|(name, run)| {
+        let of = name.map_or_else(String::new, |name| format!("{name}: "));
+        let remarks = overview::remarks(run).into_iter();
+        remarks.map(move |remark| format!("{of}{remark}"))
+    });
+    let remarks: Vec<String> = remarks.collect();
+    for remark in remarks.iter().take(most) {
+        let _ = writeln!(out, "<p class=\"aside\">{}.</p>", Escaped(remark));
+    }
+    if remarks.len() > most {
+        let more = remarks.len() - most;
+        let _ = writeln!(out, "<p class=\"aside\">And {more} more of the kind.</p>");
     }
 }
 
-fn parameters(out: &mut String, parameters: &[(String, String)]) {
+fn parameters(out: &mut String, parameters: &[(String, String)], most: usize) {
     if parameters.is_empty() {
         return;
     }
-    out.push_str("<h2>Parameters</h2>\n<div class=\"wide\"><table class=\"parameters\">\n");
-    for (key, value) in parameters {
+    out.push_str(
+        "<h2>Parameters</h2>\n<div class=\"wide tall\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"Parameters\"><table class=\"parameters\">\n",
+    );
+    for (key, value) in parameters.iter().take(most) {
         let (key, value) = (Escaped(key), Escaped(value));
-        let _ = writeln!(out, "<tr><th>{key}</th><td>{value}</td></tr>");
+        let _ = writeln!(out, "<tr><th scope=\"row\">{key}</th><td>{value}</td></tr>");
     }
     out.push_str("</table></div>\n");
+    if parameters.len() > most {
+        let more = parameters.len() - most;
+        let _ = writeln!(
+            out,
+            "<p class=\"aside\">And {more} more, which the scenario file has.</p>"
+        );
+    }
 }

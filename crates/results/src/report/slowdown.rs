@@ -1,203 +1,143 @@
-//! Plots of slowdowns: over the size of transfers, and of several runs over the key that they vary.
+//! Slowdowns: over the size of transfers, and of several runs over the key that they vary.
 
 use std::cmp::Ordering;
-use std::fmt::Write as _;
 
 use indexmap::{IndexMap, IndexSet};
 
-use super::chart::{Chart, Line, LogAxis, Point, Tick};
-use super::html::Escaped;
-use super::plot::Size;
-use super::plots::COLOURS;
-use super::slowdown_figures::{FIGURES, Figures, GroupFigures, P99, of_groups};
+use super::figure::{AxisKind, Detail, Figure, Kind, Line};
+use super::ranking::Ranking;
+use super::slowdown_figures::{Figures, GroupFigures, P99, of_groups};
 use super::varied::{VariedKey, others};
 use crate::overview::OWN;
-use crate::summary::{SIZE_NAMES, size_end};
+use crate::summary::{SIZE_NAMES, size_value};
 use crate::{MeanInterval, RunSummary, Summary, Value};
 
 /// The figures of a line, by class of sizes.
 type BySize = IndexMap<&'static str, Figures>;
 
-/// A line of slowdowns before its axis is known.
-struct SlowdownLine {
-    colour: usize,
-    label: String,
-    is_dashed: bool,
-    /// The horizontal position and the slowdown of each.
-    points: Vec<(f64, MeanInterval)>,
-}
-
-/// A line over the classes of sizes.
-struct SizesLine<'s> {
-    colour: usize,
-    label: String,
-    is_dashed: bool,
-    sizes: &'s BySize,
-    /// A place in [`FIGURES`].
-    figure: usize,
-}
-
-/// What the figures of a page say below the plots.
+/// What the figures say below the plots.
 const CAPTION: &str = "Completion time divided by that on the empty network.";
+/// The names of figures by size, in the order of [`FIGURES`](super::slowdown_figures::FIGURES).
+const BY_SIZE: [(&str, &str); 2] = [
+    ("slowdown-p50", "Slowdown by size: median"),
+    ("slowdown-p99", "Slowdown by size: 99th percentile"),
+];
+/// The same over a key.
+const OVER_KEY: [(&str, &str); 2] = [("over-p50", "median"), ("over-p99", "99th percentile")];
 
-/// Draws the medians and the 99th percentiles of a run's groups by size; nothing if no transfer with a size is
-/// complete.
-pub(super) fn by_size(out: &mut String, run: &RunSummary) {
-    let found = of_groups(&[run]);
-    let mut lines = Vec::new();
-    for (colour, name) in run.groups.keys().enumerate() {
-        let Some(group) = found.get(name) else {
-            continue;
-        };
-        for (figure, (name_of_figure, _)) in FIGURES.into_iter().enumerate() {
-            lines.push(SizesLine {
-                colour: colour % COLOURS,
-                label: format!("{name} {name_of_figure}"),
-                is_dashed: figure == P99,
-                sizes: &group.sizes,
-                figure,
-            });
+/// Returns the medians and the 99th percentiles of a run's groups by size, or the means of several repetitions; none if
+/// no transfer with a size is complete.
+pub(super) fn by_size(
+    repetitions: &[&RunSummary],
+    ranking: &Ranking,
+    detail: Detail,
+) -> Vec<Figure> {
+    let found = of_groups(repetitions);
+    let caption = caption(repetitions.iter().copied(), repetitions.len() > 1);
+    let figures = BY_SIZE.into_iter().enumerate().map(|(place, (id, title))| {
+        let named = found.iter();
+        let named = named.filter(|(name, _)| {
+            let rank = ranking.rank(Kind::Groups, name);
+            detail.per_point(rank).is_some()
+        });
+        Figure {
+            of: Some(Kind::Groups),
+            lines: lines(
+                named.map(|(name, group)| (name.as_str(), &group.sizes)),
+                place,
+            ),
+            ..of_slowdowns(id, title.to_owned(), AxisKind::Size, caption.clone())
         }
-    }
-    let Some(chart) = sizes_chart(lines, None) else {
-        return;
-    };
-    let _ = write!(out, "<h2>Slowdown by size</h2>\n<figure>");
-    chart.write(out, Size::Wide);
-    let censored = unfinished([run]);
-    let _ = writeln!(
-        out,
-        "<figcaption>{CAPTION} Line: median; dashed: 99th percentile.{censored}</figcaption></figure>"
-    );
+    });
+    figures.filter(|figure| !figure.lines.is_empty()).collect()
 }
 
-/// Draws the slowdowns of several runs: the 99th percentile by size, one plot for each value of the key that they
+/// Returns the slowdowns of several runs: the 99th percentile by size, one figure for each value of the key that they
 /// vary most; and over this key. `values` has the values of each run.
-pub(super) fn of_variants(out: &mut String, summary: &Summary, values: &[&[(String, Value)]]) {
+pub(super) fn of_variants(summary: &Summary, values: &[&[(String, Value)]]) -> Vec<Figure> {
     let runs: Vec<(String, Vec<&RunSummary>)> = (summary.runs())
         .map(|(name, run)| (name.unwrap_or(OWN).to_owned(), vec![run]))
         .collect();
-    of_runs(out, &runs, values);
+    of_runs(&runs, values)
 }
 
-/// Draws the same of several runs, each with all of its repetitions; means have their intervals.
-pub(crate) fn of_runs(
-    out: &mut String,
+/// Returns the same of several runs, each with all of its repetitions; means have their intervals.
+pub(super) fn of_runs(
     runs: &[(String, Vec<&RunSummary>)],
     values: &[&[(String, Value)]],
-) {
+) -> Vec<Figure> {
     let found: Vec<_> = runs.iter().map(|(_, run)| of_groups(run)).collect();
     if runs.len() < 2 || found.iter().all(IndexMap::is_empty) {
-        return;
+        return Vec::new();
     }
     let key = VariedKey::of(values);
     let names: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
-    let lines = RunLines::new(&names, &found, values, key.as_ref());
-    if let Some(key) = &key {
-        lines.over_key(out, key);
-    }
-    lines.by_size(out, key.as_ref());
+    let of_runs = RunLines::new(&names, &found, values, key.as_ref());
+    let has_intervals = runs.iter().any(|(_, run)| run.len() > 1);
     let all = runs.iter().flat_map(|(_, run)| run.iter().copied());
-    let censored = unfinished(all);
-    let intervals = if runs.iter().any(|(_, run)| run.len() > 1) {
-        " Bars: 95 % confidence intervals of the means over the seeds."
-    } else {
-        ""
-    };
-    let _ = writeln!(out, "<p class=\"aside\">{CAPTION}{intervals}{censored}</p>");
+    let caption = caption(all, has_intervals);
+    let over_key = key.iter().flat_map(|key| of_runs.over_key(key, &caption));
+    over_key
+        .chain(of_runs.by_size(key.as_ref(), &caption))
+        .filter(|figure| !figure.lines.is_empty())
+        .collect()
 }
 
-/// Returns a remark on unfinished transfers.
-fn unfinished<'r>(runs: impl IntoIterator<Item = &'r RunSummary>) -> String {
+fn of_slowdowns(id: &'static str, title: String, axis: AxisKind, caption: String) -> Figure {
+    Figure {
+        title,
+        caption,
+        axis,
+        is_logarithmic: true,
+        has_points: true,
+        ..Figure::over_time(id, "", "ratio")
+    }
+}
+
+/// Returns what the figures of these runs say below the plots.
+fn caption<'r>(runs: impl IntoIterator<Item = &'r RunSummary>, has_intervals: bool) -> String {
+    let mut caption = CAPTION.to_owned();
+    if has_intervals {
+        caption += " Shade: 95 % confidence intervals of the means over the seeds.";
+    }
     let groups = runs.into_iter().flat_map(|run| run.groups.values());
     let unfinished: u64 = groups
         .filter_map(|group| Some(group.slowdown.as_ref()?.all.unfinished))
         .sum();
-    match unfinished {
-        0 => String::new(),
-        count => format!(" Without {count} unfinished transfers."),
+    if unfinished > 0 {
+        caption += &format!(" Without {unfinished} unfinished transfers.");
     }
+    caption
 }
 
-/// Returns a chart with these lines over the classes of sizes; `most` is the upper end of the axis at least.
-fn sizes_chart(lines: Vec<SizesLine<'_>>, most: Option<f64>) -> Option<Chart> {
-    let has = |name: &str| lines.iter().any(|line| line.sizes.contains_key(name));
-    let sizes: Vec<&str> = SIZE_NAMES.into_iter().filter(|name| has(name)).collect();
-    let x = |position: usize| (position as f64 + 0.5) / sizes.len().max(1) as f64;
-    let found = lines.into_iter().map(|line| {
-        let points = sizes.iter().enumerate().filter_map(|(position, name)| {
-            let figures = line.sizes.get(*name)?;
-            Some((x(position), (*figures.get(line.figure)?)?))
+/// Returns lines of one of the figures over the classes of sizes.
+fn lines<'s>(named: impl Iterator<Item = (&'s str, &'s BySize)>, figure: usize) -> Vec<Line> {
+    let lines = named.map(|(name, sizes)| {
+        let points = SIZE_NAMES.into_iter().filter_map(|size| {
+            let value = (*sizes.get(size)?.get(figure)?)?;
+            Some((size_value(size), value))
         });
-        SlowdownLine {
-            colour: line.colour,
-            label: line.label,
-            is_dashed: line.is_dashed,
-            points: points.collect(),
-        }
+        line(name, points)
     });
-    let across = sizes.iter().enumerate().map(|(position, name)| Tick {
-        at: x(position),
-        text: size_end(name),
-    });
-    let across = across.collect();
-    slowdown_chart(
-        found.collect(),
-        most,
-        Chart {
-            title: "Slowdown by size".to_owned(),
-            across,
-            across_name: "size up to".to_owned(),
-            ..Chart::default()
-        },
-    )
+    lines.filter(|line| !line.x.is_empty()).collect()
 }
 
-/// Completes a chart with lines of slowdowns; `None` if all are empty.
-fn slowdown_chart(lines: Vec<SlowdownLine>, most: Option<f64>, chart: Chart) -> Option<Chart> {
-    let values = lines.iter().flat_map(|line| &line.points);
-    let highest = values
-        .map(|(_, value)| value.mean + value.half_width.unwrap_or(0.0))
-        .reduce(f64::max)?;
-    let axis = LogAxis::around(1.0, highest.max(most.unwrap_or(1.0)));
-    let lines = lines.into_iter().filter(|line| !line.points.is_empty());
-    let lines = lines.map(|line| Line {
-        label: line.label,
-        colour: line.colour,
-        is_dashed: line.is_dashed,
-        has_dots: true,
-        points: (line.points.into_iter())
-            .map(|(x, value)| point(x, value, axis))
-            .collect(),
-    });
-    Some(Chart {
-        lines: lines.collect(),
-        up: axis.ticks(|value| value.to_string()),
-        up_name: "slowdown".to_owned(),
-        ..chart
-    })
-}
-
-/// Returns the point of a mean. An interval that goes below 1, which no slowdown does, ends there.
-fn point(x: f64, value: MeanInterval, axis: LogAxis) -> Point {
-    let mean = value.mean;
-    let (text, ends) = match value.half_width {
-        Some(half) => (
-            format!("{mean:.2} ± {half:.2}"),
-            Some((axis.at((mean - half).max(1.0)), axis.at(mean + half))),
-        ),
-        None => (format!("{mean:.2}"), None),
-    };
-    Point {
-        x,
-        y: axis.at(mean),
-        text,
-        ends,
+/// Returns a line of means. An interval that goes below 1, which no slowdown does, ends there.
+fn line(name: &str, points: impl Iterator<Item = (f64, MeanInterval)>) -> Line {
+    let points: Vec<_> = points.collect();
+    let has_intervals = points.iter().any(|(_, value)| value.half_width.is_some());
+    let half = |value: &MeanInterval| value.half_width.unwrap_or(0.0);
+    let low = points
+        .iter()
+        .map(|(_, value)| (value.mean - half(value)).max(value.mean.min(1.0)));
+    let high = points.iter().map(|(_, value)| value.mean + half(value));
+    Line {
+        band: has_intervals.then(|| [low.collect(), high.collect()]),
+        ..Line::through(name, points.iter().map(|(at, value)| (*at, value.mean)))
     }
 }
 
-/// The slowdowns of several runs, as lines that keep their colour on the page: one for each group and each combination
-/// of the values beside the varied key.
+/// The slowdowns of several runs, as lines: one for each group and each combination of the values beside the varied key.
 struct RunLines<'s> {
     labels: IndexSet<String>,
     /// Each run's groups: the line, and the slowdowns.
@@ -239,110 +179,63 @@ impl<'s> RunLines<'s> {
         }
     }
 
-    fn label(&self, line: usize) -> String {
-        self.labels.get_index(line).cloned().unwrap_or_default()
+    /// Returns the medians and 99th percentiles over the key.
+    fn over_key(&self, key: &VariedKey, caption: &str) -> Vec<Figure> {
+        let figures = OVER_KEY
+            .into_iter()
+            .enumerate()
+            .map(|(figure, (id, name))| {
+                let lines = self.labels.iter().enumerate().map(|(place, label)| {
+                    let runs = self.at.iter().zip(&self.runs);
+                    let points = runs.filter_map(|(at, groups)| {
+                        let (at, _) = at.as_ref()?;
+                        let (_, group) = groups.iter().find(|(found, _)| *found == place)?;
+                        Some((*at, (*group.all.get(figure)?)?))
+                    });
+                    let mut points: Vec<_> = points.collect();
+                    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+                    // The file's own values may be those of a variant.
+                    points.dedup_by(|one, other| one.0 == other.0);
+                    line(label, points.into_iter())
+                });
+                let title = format!("Slowdown over {}: {name}, all sizes", key.name);
+                let axis = AxisKind::Key(key.name.clone());
+                Figure {
+                    lines: lines.filter(|line| !line.x.is_empty()).collect(),
+                    ..of_slowdowns(id, title, axis, caption.to_owned())
+                }
+            });
+        figures.collect()
     }
 
-    /// Draws the medians and 99th percentiles over the key.
-    fn over_key(&self, out: &mut String, key: &VariedKey) {
-        let mut lines = Vec::new();
-        for line in 0..self.labels.len() {
-            for (figure, (name, _)) in FIGURES.into_iter().enumerate() {
-                let runs = self.at.iter().zip(&self.runs);
-                let points = runs.filter_map(|(at, groups)| {
-                    let (at, _) = at.as_ref()?;
-                    let (_, group) = groups.iter().find(|(found, _)| *found == line)?;
-                    Some((key.position(*at), (*group.all.get(figure)?)?))
-                });
-                let mut points: Vec<_> = points.collect();
-                points.sort_by(|one, other| one.0.total_cmp(&other.0));
-                // The file's own values may be those of a variant.
-                points.dedup_by(|one, other| one.0 == other.0);
-                lines.push(SlowdownLine {
-                    colour: line % COLOURS,
-                    label: format!("{} {name}", self.label(line)),
-                    is_dashed: figure == P99,
-                    points,
-                });
-            }
-        }
-        let title = format!("Slowdown over {}", key.name);
-        let chart = slowdown_chart(
-            lines,
-            None,
-            Chart {
-                title: title.clone(),
-                across: key.ticks(),
-                across_name: key.name.clone(),
-                ..Chart::default()
-            },
-        );
-        if let Some(chart) = chart {
-            let _ = write!(out, "<h2>{}</h2>\n<figure>", Escaped(&title));
-            chart.write(out, Size::Wide);
-            out.push_str(
-                "<figcaption>All sizes. Line: median; dashed: 99th percentile.</figcaption></figure>\n",
-            );
-        }
-    }
-
-    /// Draws the 99th percentiles by size, one plot for each value of the key.
-    fn by_size(&self, out: &mut String, key: Option<&VariedKey>) {
-        let groups = self.runs.iter().flatten();
-        let figures = groups.flat_map(|(_, group)| group.sizes.values());
-        let most = figures
-            .filter_map(|figures| figures[P99])
-            .map(|value| value.mean + value.half_width.unwrap_or(0.0))
-            .reduce(f64::max);
-        let _ = writeln!(
-            out,
-            "<h2>99th percentile of the slowdown by size</h2>\n<div class=\"variants\">"
-        );
+    /// Returns the 99th percentiles by size, one figure for each value of the key.
+    fn by_size(&self, key: Option<&VariedKey>, caption: &str) -> Vec<Figure> {
+        let (id, title) = BY_SIZE[P99];
         let mut at: Vec<&Option<(f64, String)>> = self.at.iter().collect();
         at.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
-        let values = at.into_iter();
-        let values: IndexSet<Option<String>> = values
-            .map(|at| at.as_ref().map(|(_, text)| text.clone()))
+        let values: IndexSet<Option<&str>> = (at.into_iter())
+            .map(|at| at.as_ref().map(|(_, text)| text.as_str()))
             .collect();
-        let size = if values.len() > 1 {
-            Size::Small
-        } else {
-            Size::Wide
-        };
-        for value in values {
-            let at = |found: &Option<(f64, String)>| {
-                found.as_ref().map(|(_, text)| text) == value.as_ref()
-            };
-            let runs = self
-                .at
+        let figures = values.into_iter().map(|value| {
+            let runs = self.at.iter().zip(&self.runs);
+            let runs = runs.filter(|(at, _)| at.as_ref().map(|(_, text)| text.as_str()) == value);
+            let mut drawn = IndexMap::new();
+            for (line, group) in runs.flat_map(|(_, groups)| groups) {
+                drawn.entry(*line).or_insert(&group.sizes);
+            }
+            let named = drawn
                 .iter()
-                .zip(&self.runs)
-                .filter(|(found, _)| at(found));
-            let groups = runs.flat_map(|(_, groups)| groups);
-            let mut drawn = IndexSet::new();
-            let lines = groups.filter(|(line, _)| drawn.insert(*line));
-            let lines = lines.map(|(line, group)| SizesLine {
-                colour: line % COLOURS,
-                label: self.label(*line),
-                is_dashed: false,
-                sizes: &group.sizes,
-                figure: P99,
-            });
-            let Some(chart) = sizes_chart(lines.collect(), most) else {
-                continue;
+                .filter_map(|(line, sizes)| Some((self.labels.get_index(*line)?.as_str(), *sizes)));
+            let title = match key.zip(value) {
+                Some((key, value)) => format!("{title}, {} = {value}", key.name),
+                None => title.to_owned(),
             };
-            let title = key
-                .zip(value)
-                .map(|(key, value)| format!("{} = {value}", key.name));
-            let _ = write!(
-                out,
-                "<section><h3>{}</h3><figure>",
-                Escaped(&title.unwrap_or_default())
-            );
-            chart.write(out, size);
-            out.push_str("</figure></section>\n");
-        }
-        out.push_str("</div>\n");
+            Figure {
+                lines: lines(named, P99),
+                ..of_slowdowns(id, title, AxisKind::Size, caption.to_owned())
+            }
+        });
+        figures.collect()
     }
 }
 
@@ -379,21 +272,24 @@ mod tests {
         ]
     }
 
-    #[test]
-    fn a_run_has_its_median_and_its_tail_by_size() {
-        let mut out = String::new();
-        by_size(&mut out, &run(&[2, 2, 20]));
-        assert!(out.contains(">10KB<") && !out.contains("100KB"), "{out}");
-        assert!(out.contains("<title>web p50: 2.00</title>"), "{out}");
-        assert!(out.contains("<title>web p99: 20.00</title>"), "{out}");
-        assert!(out.contains("Without 1 unfinished transfers."), "{out}");
-        let mut out = String::new();
-        by_size(&mut out, &RunSummary::default());
-        assert_eq!(out, "");
+    fn points(line: &Line) -> Vec<(f64, f64)> {
+        line.x.iter().copied().zip(line.y.iter().copied()).collect()
     }
 
     #[test]
-    fn repetitions_have_bars() {
+    fn a_run_has_its_median_and_its_tail_by_size() {
+        let figures = |run: RunSummary| by_size(&[&run], &Ranking::default(), Detail::ALL[0]);
+        let found = figures(run(&[2, 2, 20]));
+        let titles: Vec<_> = found.iter().map(|figure| figure.title.as_str()).collect();
+        assert_eq!(titles, BY_SIZE.map(|(_, title)| title));
+        assert_eq!(points(&found[0].lines[0]), [(1e4, 2.0)]);
+        assert_eq!(points(&found[1].lines[0]), [(1e4, 20.0)]);
+        assert!(found[0].caption.contains("Without 1 unfinished transfers."));
+        assert!(figures(RunSummary::default()).is_empty());
+    }
+
+    #[test]
+    fn repetitions_have_bands() {
         let (one, two) = (run(&[2]), run(&[4]));
         let runs = [
             ("a".to_owned(), vec![&one, &two]),
@@ -401,27 +297,27 @@ mod tests {
         ];
         let values = [values(0.3, "dctcp"), values(0.8, "dctcp")];
         let values: Vec<&[_]> = values.iter().map(Vec::as_slice).collect();
-        let mut out = String::new();
-        of_runs(&mut out, &runs, &values);
+        let figures = of_runs(&runs, &values);
+        let line = &figures[0].lines[0];
+        assert_eq!(points(line), [(0.3, 3.0), (0.8, 4.0)]);
         // Student's with one degree of freedom: 12.706 standard errors of 1.
-        assert!(out.contains(": 3.00 ± 12.71</title>"), "{out}");
-        assert!(out.contains(": 4.00 ± 0.00</title>"), "{out}");
-        assert!(out.contains("95 % confidence intervals"), "{out}");
-        assert!(out.contains("Without 4 unfinished"), "{out}");
-        let mut single = String::new();
-        of_runs(
-            &mut single,
-            &runs.map(|(name, run)| (name, run[..1].to_vec())),
-            &values,
-        );
+        let [low, high] = line.band.as_ref().unwrap();
+        assert_eq!(*low, [1.0, 4.0]);
+        assert!((high[0] - 15.706).abs() < 1e-9 && (high[1] - 4.0).abs() < 1e-9);
+        assert!(figures[0].caption.contains("95 % confidence intervals"));
+        assert!(figures[0].caption.contains("Without 4 unfinished"));
+        let single = of_runs(&runs.map(|(name, run)| (name, run[..1].to_vec())), &values);
         assert!(
-            !single.contains('±') && !single.contains("intervals"),
-            "{single}"
+            single
+                .iter()
+                .flat_map(|figure| &figure.lines)
+                .all(|line| line.band.is_none())
         );
+        assert!(!single[0].caption.contains("intervals"));
     }
 
     #[test]
-    fn variants_share_plots_over_the_load_and_by_size() {
+    fn variants_share_figures_over_the_load_and_by_size() {
         let mut summary = Summary::new("", "", run(&[2]));
         let variants = [("b", &[4][..]), ("c", &[3]), ("d", &[9])];
         for (name, slowdowns) in variants {
@@ -430,24 +326,36 @@ mod tests {
         let values = [
             values(0.8, "dctcp"),
             values(0.3, "dctcp"),
-            values(0.3, "<swift>"),
-            values(0.8, "<swift>"),
+            values(0.3, "swift"),
+            values(0.8, "swift"),
         ];
         let values: Vec<&[_]> = values.iter().map(Vec::as_slice).collect();
-        let mut out = String::new();
-        of_variants(&mut out, &summary, &values);
-        assert!(out.contains("<h2>Slowdown over load</h2>"), "{out}");
-        let titles = out.split("<h3>").skip(1).map(|rest| rest.split('<').next());
-        assert!(titles.eq([Some("load = 0.3"), Some("load = 0.8")]), "{out}");
-        // Both in the plot over the load and in the one of their load.
-        assert_eq!(out.matches("<title>&lt;swift&gt;: 9.00</title>").count(), 1);
-        assert_eq!(out.matches("<title>dctcp p99: 4.00</title>").count(), 1);
-        assert!(out.contains("Without 4 unfinished transfers."), "{out}");
-        // Without a number that varies, the variants are lines of one plot.
-        let mut out = String::new();
-        of_variants(&mut out, &summary, &[&[], &[], &[], &[]]);
-        assert!(out.contains("<title>as in the file: 2.00</title>"), "{out}");
-        assert!(out.contains("<title>d: 9.00</title>"), "{out}");
-        assert_eq!(out.matches("<svg").count(), 1);
+        let figures = of_variants(&summary, &values);
+        let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            [
+                "Slowdown over load: median, all sizes",
+                "Slowdown over load: 99th percentile, all sizes",
+                "Slowdown by size: 99th percentile, load = 0.3",
+                "Slowdown by size: 99th percentile, load = 0.8",
+            ]
+        );
+        let names: Vec<_> = figures[1]
+            .lines
+            .iter()
+            .map(|line| line.name.as_str())
+            .collect();
+        assert_eq!(names, ["dctcp", "swift"]);
+        assert_eq!(points(&figures[1].lines[1]), [(0.3, 3.0), (0.8, 9.0)]);
+        // Without a number that varies, the variants are lines of one figure.
+        let figures = of_variants(&summary, &[&[], &[], &[], &[]]);
+        assert_eq!(figures.len(), 1);
+        let names: Vec<_> = figures[0]
+            .lines
+            .iter()
+            .map(|line| line.name.as_str())
+            .collect();
+        assert_eq!(names, ["as in the file", "b", "c", "d"]);
     }
 }

@@ -2,13 +2,10 @@
 
 use indexmap::IndexMap;
 
-use super::chart::Tick;
 use crate::Value;
 
 /// The number of values that make a line.
 const LEAST_VALUES: usize = 2;
-/// The part of the axis on either side of the values.
-const MARGIN: f64 = 0.08;
 
 /// A key with numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,24 +45,6 @@ impl VariedKey {
     pub(super) fn value(&self, values: &[(String, Value)]) -> Option<(f64, String)> {
         let (_, value) = values.iter().find(|(name, _)| *name == self.name)?;
         number(value).map(|number| (number, text(value)))
-    }
-
-    /// Returns the position of a value on an axis.
-    pub(super) fn position(&self, value: f64) -> f64 {
-        let (first, last) = (
-            self.values.first().copied().unwrap_or_default(),
-            self.values.last().copied().unwrap_or_default(),
-        );
-        MARGIN + (1.0 - 2.0 * MARGIN) * (value - first) / (last - first)
-    }
-
-    /// Returns a mark for each value.
-    pub(super) fn ticks(&self) -> Vec<Tick> {
-        let ticks = self.values.iter().map(|value| Tick {
-            at: self.position(*value),
-            text: value.to_string(),
-        });
-        ticks.collect()
     }
 }
 
@@ -122,9 +101,6 @@ mod tests {
         );
         assert_eq!(key.value(runs[1]), Some((0.8, "0.8".to_owned())));
         assert_eq!(others(runs[2], &key), "3, swift");
-        let texts: Vec<_> = key.ticks().into_iter().map(|tick| tick.text).collect();
-        assert_eq!(texts, ["0.3", "0.8"]);
-        assert!(key.position(0.3) < key.position(0.8));
     }
 
     #[test]

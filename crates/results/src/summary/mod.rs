@@ -19,7 +19,7 @@ pub use emulation::{AchievedRate, Emulation, HostSummary, RunKind};
 pub use group::{EpochSummary, GroupSummary};
 pub use load::LinkLoad;
 pub use port::{Drops, PortSummary};
-pub(crate) use slowdown::{SIZE_NAMES, size_end, size_range, slowdown};
+pub(crate) use slowdown::{SIZE_NAMES, size_end, size_range, size_value, slowdown};
 pub use slowdown::{SlowdownStatistics, Slowdowns, TransferTime};
 pub use tcon::TconSummary;
 

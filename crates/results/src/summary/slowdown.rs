@@ -128,13 +128,18 @@ impl SlowdownStatistics {
     }
 }
 
-/// Returns the upper end of a class of sizes; the last one has none.
-pub(crate) fn size_end(name: &str) -> String {
-    if name == ABOVE {
-        "\u{221e}".to_owned()
-    } else {
-        name.to_owned()
+/// Returns the upper end of a class of sizes in bytes; for the open one, ten times that of the class before.
+pub(crate) fn size_value(name: &str) -> f64 {
+    let place = SIZE_NAMES.iter().position(|found| *found == name);
+    match place.and_then(|place| ENDS.get(place).copied()) {
+        Some(end) if end < u64::MAX => end as f64,
+        _ => 10.0 * ENDS.iter().rev().nth(1).copied().unwrap_or(1) as f64,
     }
+}
+
+/// Returns the upper end of a class of sizes as a label.
+pub(crate) fn size_end(name: &str) -> &str {
+    if name == ABOVE { "\u{221e}" } else { name }
 }
 
 /// Returns a class of sizes in words: `10KB-100KB`.

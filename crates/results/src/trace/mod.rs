@@ -1,22 +1,56 @@
 //! Samples for plots, thinned as they arrive, so that memory is bounded.
 
+mod counter;
 mod epochs;
-mod group;
-mod port;
+mod gauge;
 mod transfers;
 
+pub(crate) use counter::{CounterTrace, Rates};
 pub(crate) use epochs::EpochTrace;
-pub(crate) use group::{GroupTrace, ThroughputInterval};
-pub(crate) use port::PortTrace;
+pub(crate) use gauge::GaugeTrace;
 pub(crate) use transfers::TransferTrace;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use indexmap::IndexMap;
 use weir_units::{Duration, Time};
 
-use crate::{EpochRecord, FlowRecord, GroupSample, PortSample};
+use crate::{EpochRecord, FlowRecord, FlowSample, GroupSample, PortSample};
 
 /// The number of columns that divide a run's time: the resolution of a plot on a page.
 pub(crate) const COLUMNS: usize = 480;
+
+/// A port over time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortTrace {
+    /// The queue's length in bytes.
+    pub(crate) queue: GaugeTrace,
+    /// Packets marked, and packets dropped for whatever reason.
+    pub(crate) marks_and_drops: CounterTrace<2>,
+}
+
+/// A group over time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupTrace {
+    /// Bytes delivered.
+    pub(crate) delivered: CounterTrace<1>,
+    /// The mean congestion window of the open flows, in bytes.
+    pub(crate) window: GaugeTrace,
+}
+
+/// A flow over time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowTrace {
+    /// Bytes delivered.
+    pub(crate) delivered: CounterTrace<1>,
+    /// The congestion window in bytes.
+    pub(crate) window: GaugeTrace,
+    /// The smoothed round-trip time in nanoseconds.
+    pub(crate) rtt: GaugeTrace,
+    /// The last sample's time and bytes.
+    last: (Time, u64),
+}
 
 /// The data that a report plots of one run.
 #[derive(Clone, Debug)]
@@ -27,9 +61,27 @@ pub struct Traces {
     pub(crate) groups: IndexMap<String, GroupTrace>,
     pub(crate) epochs: IndexMap<String, EpochTrace>,
     pub(crate) transfers: IndexMap<String, TransferTrace>,
+    /// The flows of each group that were sampled, by their index.
+    pub(crate) flows: IndexMap<String, BTreeMap<u64, FlowTrace>>,
+}
+
+impl FlowTrace {
+    /// Returns the mean goodput until the last sample, in bits per second.
+    pub(crate) fn mean_goodput(&self) -> f64 {
+        let (time, delivered) = self.last;
+        let span = time.since(Time::ZERO).as_secs_f64();
+        if span > 0.0 {
+            8.0 * delivered as f64 / span
+        } else {
+            0.0
+        }
+    }
 }
 
 impl Traces {
+    /// The most flows that are plotted one by one.
+    pub(crate) const SAMPLED_FLOWS: usize = 64;
+
     /// Returns the traces of a run with this simulated time.
     pub fn new(span: Duration) -> Self {
         Self {
@@ -38,17 +90,26 @@ impl Traces {
             groups: IndexMap::new(),
             epochs: IndexMap::new(),
             transfers: IndexMap::new(),
+            flows: IndexMap::new(),
         }
     }
 
-    /// Adds a sample of a port.
+    /// Adds a sample of a port. A port's samples must come in order of time.
     pub fn port(&mut self, sample: &PortSample<'_>) {
         let column = self.column(sample.time);
         let trace = match self.ports.get_mut(sample.port) {
             Some(trace) => trace,
             None => self.ports.entry(sample.port.to_owned()).or_default(),
         };
-        trace.take(column, sample.queue);
+        trace.queue.take(column, sample.queue.bytes());
+        let drops = sample
+            .drops
+            .by_reason()
+            .iter()
+            .map(|(_, count)| count)
+            .sum();
+        let counts = [sample.marks, drops];
+        trace.marks_and_drops.take(column, sample.time, counts);
     }
 
     /// Adds a sample of a group. A group's samples must come in order of time.
@@ -58,7 +119,11 @@ impl Traces {
             Some(trace) => trace,
             None => self.groups.entry(sample.group.to_owned()).or_default(),
         };
-        trace.take(column, sample.time, sample.counters.delivered);
+        let delivered = sample.counters.delivered.bytes();
+        trace.delivered.take(column, sample.time, [delivered]);
+        if let Some(window) = sample.window {
+            trace.window.take(column, window.bytes());
+        }
     }
 
     /// Adds a request of an epoch.
@@ -68,6 +133,32 @@ impl Traces {
             None => self.epochs.entry(record.group.to_owned()).or_default(),
         };
         trace.take(record);
+    }
+
+    /// Adds a sample of a flow, of which the first [`SAMPLED_FLOWS`](Self::SAMPLED_FLOWS) are kept. A flow's
+    /// samples must come in order of time.
+    pub(crate) fn flow_sample(&mut self, sample: &FlowSample<'_>) {
+        let column = self.column(sample.time);
+        let known: usize = self.flows.values().map(BTreeMap::len).sum();
+        let group = match self.flows.get_mut(sample.group) {
+            Some(group) => group,
+            None if known >= Self::SAMPLED_FLOWS => return,
+            None => self.flows.entry(sample.group.to_owned()).or_default(),
+        };
+        let trace = match group.entry(sample.index) {
+            Entry::Occupied(trace) => trace.into_mut(),
+            Entry::Vacant(_) if known >= Self::SAMPLED_FLOWS => return,
+            Entry::Vacant(place) => place.insert(FlowTrace::default()),
+        };
+        let delivered = sample.delivered.bytes();
+        trace.last = (sample.time, delivered);
+        trace.delivered.take(column, sample.time, [delivered]);
+        if let Some(window) = sample.window {
+            trace.window.take(column, window.bytes());
+        }
+        if let Some(rtt) = sample.smoothed_rtt {
+            trace.rtt.take(column, rtt.as_nanos());
+        }
     }
 
     /// Adds a flow; one without a size has no completion time.
@@ -94,8 +185,7 @@ mod tests {
     use weir_counters::FlowCounters;
     use weir_units::{ByteSize, Rate};
 
-    use super::group::ThroughputInterval;
-    use super::port::ColumnRange;
+    use super::gauge::ColumnRange;
     use super::*;
     use crate::Drops;
 
@@ -136,13 +226,13 @@ mod tests {
         ] {
             traces.port(&sample);
         }
-        let columns: Vec<_> = traces.ports["p"].columns(1).collect();
+        let columns: Vec<_> = traces.ports["p"].queue.columns(1).collect();
         let extent = |min, mean, max| ColumnRange { min, mean, max };
         assert_eq!(
             columns,
             [(0, extent(1, 17.0, 40)), (479, extent(7, 7.5, 8))]
         );
-        let coarse: Vec<_> = traces.ports["p"].columns(480).collect();
+        let coarse: Vec<_> = traces.ports["p"].queue.columns(480).collect();
         assert_eq!(coarse, [(0, extent(1, 13.2, 40))]);
     }
 
@@ -154,16 +244,65 @@ mod tests {
             let delivered = number.min(2400) * 1000;
             traces.group(&group(number * 10_000_000, delivered));
         }
-        let stretches: Vec<ThroughputInterval> = traces.groups["g"].goodput(1).collect();
+        let stretches: Vec<Rates<1>> = traces.groups["g"].delivered.rates(1).collect();
         assert_eq!(stretches.len(), COLUMNS);
-        let rate = Rate::from_bits_per_second(800_000);
         for stretch in &stretches {
             let is_early = stretch.end <= Time::from_nanos(24_000_000_000);
-            let expected = if is_early { rate } else { Rate::ZERO };
+            let expected = if is_early { 100_000.0 } else { 0.0 };
             // The column in which it stops is in between.
             let is_edge = stretch.start < Time::from_nanos(24_000_000_000) && !is_early;
-            assert!(is_edge || stretch.rate == expected, "{stretch:?}");
+            let is_expected = (stretch.per_second[0] - expected).abs() < 1e-3;
+            assert!(is_edge || is_expected, "{stretch:?}");
         }
+    }
+
+    #[test]
+    fn marks_and_drops_are_rates_and_windows_have_extremes() {
+        let mut traces = Traces::new(Duration::from_secs(1));
+        for number in 1..=1000_u64 {
+            traces.port(&PortSample {
+                marks: 2 * number,
+                drops: Drops {
+                    tail: number,
+                    buffer: number,
+                    ..Drops::default()
+                },
+                ..port(number * 1_000_000, 0)
+            });
+            traces.group(&GroupSample {
+                window: (number > 500).then(|| ByteSize::from_bytes(number)),
+                ..group(number * 1_000_000, 0)
+            });
+        }
+        for rates in traces.ports["p"].marks_and_drops.rates(4) {
+            let [marks, drops] = rates.per_second;
+            assert!((marks - 2000.0).abs() < 1.0 && (drops - 2000.0).abs() < 1.0);
+        }
+        let windows: Vec<_> = traces.groups["g"].window.columns(240).collect();
+        let half = |min, mean, max| ColumnRange { min, mean, max };
+        assert_eq!(windows, [(1, half(501, 750.5, 1000))]);
+    }
+
+    #[test]
+    fn the_first_flows_are_kept() {
+        let mut traces = Traces::new(Duration::from_secs(1));
+        for number in 1..=100_u64 {
+            for (group, index) in [("a", 0), ("b", number)] {
+                traces.flow_sample(&FlowSample {
+                    time: Time::from_nanos(number * 10_000_000),
+                    group,
+                    index,
+                    delivered: ByteSize::from_bytes(number * 1_000),
+                    window: Some(ByteSize::from_bytes(number)),
+                    smoothed_rtt: None,
+                });
+            }
+        }
+        assert_eq!((traces.flows["a"].len(), traces.flows["b"].len()), (1, 63));
+        let flow = &traces.flows["a"][&0];
+        assert_eq!(flow.mean_goodput(), 800_000.0);
+        assert_eq!(flow.window.columns(1).count(), 100);
+        assert_eq!(flow.rtt.columns(1).count(), 0);
     }
 
     #[test]
@@ -172,8 +311,8 @@ mod tests {
         for number in 1..=100_u64 {
             traces.group(&group(number * 10_000_000, number));
         }
-        assert_eq!(traces.groups["g"].goodput(1).count(), 25);
-        assert_eq!(traces.groups["g"].goodput(100).count(), 5);
+        assert_eq!(traces.groups["g"].delivered.rates(1).count(), 25);
+        assert_eq!(traces.groups["g"].delivered.rates(100).count(), 5);
         assert_eq!(Traces::new(Duration::ZERO).span, Duration::from_nanos(1));
     }
 }

@@ -22,6 +22,11 @@ pub(super) trait End {
         None
     }
 
+    /// Returns the smoothed fraction of CE-marked bytes (DCTCP's α), if the algorithm keeps one.
+    fn ce_fraction(&self) -> Option<f64> {
+        None
+    }
+
     /// Whether no more data will be delivered to it, as its connection is closed.
     fn is_closed(&self) -> bool {
         true

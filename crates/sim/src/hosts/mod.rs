@@ -424,6 +424,11 @@ impl Hosts {
         self.end(position)?.window()
     }
 
+    /// Returns DCTCP's α of the endpoint at a position, if it has one.
+    pub(crate) fn ce_fraction(&self, position: u32) -> Option<f64> {
+        self.end(position)?.ce_fraction()
+    }
+
     /// Whether no more data will be delivered to the endpoint at a position, as its connection is closed.
     pub(crate) fn is_closed(&self, position: u32) -> bool {
         self.end(position).is_none_or(End::is_closed)

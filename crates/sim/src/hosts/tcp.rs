@@ -389,6 +389,10 @@ impl End for TcpEnd {
         (window < ByteSize::MAX).then_some(window)
     }
 
+    fn ce_fraction(&self) -> Option<f64> {
+        self.connection.snapshot().controller.ce_fraction
+    }
+
     fn is_closed(&self) -> bool {
         matches!(self.connection.state(), State::Closed | State::TimeWait)
     }

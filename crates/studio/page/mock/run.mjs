@@ -4,7 +4,7 @@ const STEP = 0.001;
 
 export class Run {
   constructor(name, scenario) {
-    Object.assign(this, { name, scenario, now: 0, status: "paused", speed: 0.1, log: [], touched: true });
+    Object.assign(this, { name, scenario, now: 0, status: "paused", speed: 0.1, log: [], touched: true, watched: [], news: true });
     this.replayKnobs();
     this.clear();
   }
@@ -12,7 +12,7 @@ export class Run {
   clear() {
     this.time = [];
     this.ports = this.scenario.ports.map(() => ({ queue: [], sent: [], marks: [], drops: [] }));
-    this.groups = this.scenario.groups.map(() => ({ goodput: [], window: [], delivered: [], marks: [], retransmitted: [], timeouts: [] }));
+    this.groups = this.scenario.groups.map(() => ({ window: [], delivered: [], marks: [], retransmitted: [], timeouts: [] }));
   }
 
   replayKnobs() {
@@ -22,7 +22,43 @@ export class Run {
 
   state() {
     const { name, now, status, speed, log, knobs } = this;
-    return { run: name, now, status, speed, log, error: null, knobs };
+    const failed = Object.keys(knobs).filter((id) => knobs[id] === "fail");
+    return { run: name, now, status, speed, log, error: null, knobs, failed };
+  }
+
+  watch(flows) {
+    this.watched = flows;
+    this.news = true;
+  }
+
+  // Everything that is seen of groups and flows, from an index of the samples on.
+  probes(start = 0) {
+    const time = this.time.slice(start);
+    const wave = (phase, size) => time.map((at) => size * (1 + 0.3 * Math.sin(at * 60 + phase)));
+    return {
+      run: this.name, time, fairness: wave(1, 0.7),
+      groups: this.scenario.groups.map((_, index) => ({ rtt: wave(index, 2e-4), alpha: wave(index, index % 2 === 0 ? 0.3 : NaN), fairness: wave(index, 0.75) })),
+      flows: this.watched.map((_, index) => ({
+        delivered: time.map((at) => at * 1e6 * (index + 1)), window: wave(index, 3e4), rtt: wave(index, 3e-4),
+        alpha: wave(index, 0.4), marks: time.map((at) => Math.round(at * 200 * index)), retransmitted: time.map(() => 1460 * index),
+      })),
+    };
+  }
+
+  packets(limit) {
+    const nodes = this.scenario.nodes.slice(0, 4);
+    const packets = Array.from({ length: limit }, (_, index) => {
+      const start = this.now - (limit - index) * 12e-6;
+      const back = index % 3 === 2;
+      const hops = nodes.slice(1).map((_, hop) => ({
+        port: "left->right", from: back ? nodes.length - 1 - hop : hop, to: back ? nodes.length - 2 - hop : hop + 1,
+        sent: start + hop * 20e-6, arrived: start + hop * 20e-6 + 13e-6, ecn: index % 7 === 0 && hop > 0 ? "CE" : "ECT(0)", marked: index % 7 === 0 && hop === 1,
+      }));
+      const lost = index % 31 === 5;
+      return { flow: "dctcp/3", kind: "ACK", text: `Seq=${index * 1448} Ack=1 Len=1448`, length: back ? 52 : 1500, retransmitted: index % 31 === 9,
+        lost: lost ? nodes[1].name : null, hops: lost ? hops.slice(0, 1) : hops };
+    });
+    return { from: this.now - 0.01, until: this.now, lanes: nodes, packets, is_cut: true };
   }
 
   thresholds() {
@@ -60,7 +96,6 @@ export class Run {
       const group = this.groups[index];
       const share = Math.min(Math.max((index % 2 === 0 ? 0.55 - tilt : 0.45 + tilt), 0.02), 0.98) * 2 / this.scenario.groups.length;
       const goodput = 9.4e8 * share * (0.92 + 0.1 * wave(0.05 + 0.01 * index, index * 0.2) + 0.04 * Math.random());
-      group.goodput.push(Math.round(goodput));
       group.window.push(this.now < 0.01 ? null : Math.round(goodput * 1.2e-4));
       group.delivered.push(last(group.delivered) + (goodput / 8) * STEP);
       group.marks.push(last(group.marks) + (index % 2 === 0 ? Math.round(20 * Math.random()) : 0));

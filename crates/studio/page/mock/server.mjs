@@ -23,12 +23,24 @@ const listeners = new Set();
 const send = (response, event, data) => response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 const tell = (event, data) => { for (const response of listeners) send(response, event, data); };
 
+// All of it after other flows are watched or the past has changed, and else what is new.
+function tellProbes(run) {
+  if (run.news || run.time.length < run.probed) {
+    tell("watched", { run: run.name, flows: run.watched });
+    run.probed = 0;
+  }
+  run.news = false;
+  if (run.time.length > run.probed) tell("probes", run.probes(run.probed));
+  run.probed = run.time.length;
+}
+
 setInterval(() => {
   for (const run of runs.values()) {
     const samples = run.advance(0.04);
     if (samples) tell("samples", samples);
     if (samples || run.touched) tell("state", run.state());
     if (run.touched) tell("thresholds", run.thresholds());
+    tellProbes(run);
     run.touched = false;
   }
 }, 40);
@@ -45,6 +57,7 @@ function post(path, body) {
       break;
     }
     case "/api/speed": run.speed = body.speed; break;
+    case "/api/watch": run.watch(body.flows); break;
     case "/api/change": run.change(body, (message) => { throw new Wrong(message); }); break;
     case "/api/undo": run.log.pop(); run.replayKnobs(); break;
     case "/api/fork": runs.set("b", run.fork("b")); tell("state", runs.get("b").state()); for (const part of runs.get("b").parts()) tell("samples", part); break;
@@ -62,11 +75,17 @@ function get(url, response) {
     case "/api/scenario": return json(scenario);
     case "/api/save": return response.writeHead(200, { "content-type": "text/plain" }).end(run.saved());
     case "/api/flows": return json(run.flows(url.searchParams.get("search") ?? "", Number(url.searchParams.get("limit") ?? 50)));
+    case "/api/digest": return json({ files: ["flows", "samples"].map((name) => ({ name: `${name}.parquet`, sha256: "0123456789abcdef".repeat(4) })) });
+    case "/api/packets": return json(run.packets(Number(url.searchParams.get("limit"))));
     case "/api/completions": return json(run.completions());
     case "/api/events":
       response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
       for (const each of runs.values()) { send(response, "state", each.state()); send(response, "thresholds", each.thresholds()); }
       for (const each of runs.values()) for (const part of each.parts()) send(response, "samples", part);
+      for (const each of runs.values()) {
+        send(response, "watched", { run: each.name, flows: each.watched });
+        send(response, "probes", each.probes());
+      }
       listeners.add(response);
       response.on("close", () => listeners.delete(response));
       return;

@@ -1,5 +1,5 @@
 // Requests to the server that the page came from. Its cookie authorizes them.
-import type { Completions, Flows, RunName, RunState, Samples, Scenario, Thresholds } from "./protocol.ts";
+import type { Completions, Digests, Flows, PacketTrace, Probes, RunName, RunState, Samples, Scenario, Thresholds, Watched } from "./protocol.ts";
 
 /** A request that the server refused, with its words. */
 export class Refused extends Error {
@@ -45,6 +45,10 @@ export const close = (run: RunName): Promise<void> => post("api/close", { run })
 export const save = async (run: RunName): Promise<string> => (await request(`api/save?run=${run}`)).text();
 export const flows = (run: RunName, search: string, limit: number): Promise<Flows> =>
   get(`api/flows?run=${run}&search=${encodeURIComponent(search)}&limit=${limit}`);
+export const watch = (run: RunName, names: string[]): Promise<void> => post("api/watch", { run, flows: names });
+export const digest = (run: RunName): Promise<Digests> => get(`api/digest?run=${run}`);
+export const packets = (run: RunName, kind: "flow" | "port", name: string, until: number, limit: number): Promise<PacketTrace> =>
+  get(`api/packets?run=${run}&${kind}=${encodeURIComponent(name)}&until=${until}&limit=${limit}`);
 export const completions = (run: RunName): Promise<Completions[]> => get(`api/completions?run=${run}`);
 
 export interface Listener {
@@ -54,6 +58,8 @@ export interface Listener {
   thresholds(thresholds: Thresholds): void;
   reset(run: RunName, from: number): void;
   samples(samples: Samples): void;
+  watched(watched: Watched): void;
+  probes(probes: Probes): void;
   closed(run: RunName): void;
   /** The stream broke off; `refused` if the server answers but does not let this page in. */
   lost(refused: boolean): void;
@@ -69,6 +75,8 @@ export function listen(listener: Listener): void {
   on<Thresholds>("thresholds", (thresholds) => listener.thresholds(thresholds));
   on<{ run: RunName; from: number }>("reset", ({ run, from }) => listener.reset(run, from));
   on<Samples>("samples", (samples) => listener.samples(samples));
+  on<Watched>("watched", (watched) => listener.watched(watched));
+  on<Probes>("probes", (probes) => listener.probes(probes));
   on<{ run: RunName }>("closed", ({ run }) => listener.closed(run));
   source.addEventListener("error", () => {
     scenario().then(

@@ -1,13 +1,15 @@
 // A table of what the runs did in the shown time: goodput, share, marks and losses of groups, queues
-// and drops of ports.
+// and drops of ports, whose names open their packets.
 import type { Board } from "./board.ts";
 import { element } from "./element.ts";
-import type { Run } from "./model.ts";
+import type { Model, Run } from "./model.ts";
 import { plain, readable } from "./quantity.ts";
 import type { Selection } from "./selection.ts";
 import { growth, meanOverTime, meanRate } from "./series.ts";
 
-export function compare(board: Board, ports: Selection, groups: Selection, host: HTMLElement): void {
+export function compare(
+  model: Model, board: Board, ports: Selection, groups: Selection, host: HTMLElement, show?: (port: string) => void,
+): void {
   let last = 0;
   let later = 0;
   const refresh = (): void => {
@@ -19,13 +21,12 @@ export function compare(board: Board, ports: Selection, groups: Selection, host:
       return;
     }
     last = performance.now();
-    host.replaceChildren(...tables(board, ports, groups));
+    host.replaceChildren(...tables(model, board, ports, groups, show));
   };
   board.onRange(refresh);
 }
 
-function tables(board: Board, ports: Selection, groups: Selection): HTMLElement[] {
-  const { model } = board;
+function tables(model: Model, board: Board, ports: Selection, groups: Selection, show?: (port: string) => void): HTMLElement[] {
   const { from, to } = board.range;
   const runs = model.all;
   if (runs.length === 0) return [];
@@ -48,6 +49,7 @@ function tables(board: Board, ports: Selection, groups: Selection): HTMLElement[
   const portTable = table("Port", ["Mean queue", "Marks", "Drops", "Load"], runs, ports.chosen.map((port) => ({
     name: model.scenario.ports[port]!.name,
     aside: "",
+    ...(show ? { show } : {}),
     cells: runs.map(({ series }) => {
       const columns = series.ports[port]!;
       const mean = meanOverTime(series.time, columns.queue, from, to);
@@ -67,6 +69,8 @@ function tables(board: Board, ports: Selection, groups: Selection): HTMLElement[
 interface TableRow {
   name: string;
   aside: string;
+  /** Opens what belongs to the row, at a click on its name. */
+  show?: (name: string) => void;
   cells: string[][];
 }
 
@@ -80,6 +84,10 @@ function table(first: string, figures: string[], runs: Run[], rows: TableRow[]):
   return element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `${first}s compared` }, element("table", {},
     element("thead", {}, head, ...second),
     element("tbody", {}, ...rows.map((row) => element("tr", {},
-      element("th", { class: "name", scope: "row" }, row.name, row.aside && row.aside !== row.name ? element("small", {}, ` ${row.aside}`) : ""),
+      element("th", { class: "name", scope: "row" }, rowName(row), row.aside && row.aside !== row.name ? element("small", {}, ` ${row.aside}`) : ""),
       ...figures.flatMap((_, figure) => row.cells.map((cells) => element("td", {}, cells[figure]!))))))));
+}
+
+function rowName({ name, show }: TableRow): HTMLElement | string {
+  return show ? element("button", { type: "button", class: "link", "aria-label": `Packets of ${name}`, click: () => show(name) }, name) : name;
 }

@@ -19,8 +19,7 @@ export function controls(model: Model, board: Board): void {
   const { duration } = model.scenario;
   let dragging = false;
 
-  const onAll = (ask: (run: RunName) => Promise<void>): Promise<void> =>
-    Promise.all(model.all.map((run) => ask(run.state.run))).then(() => tell(null), (error: unknown) => tell(error));
+  const onAll = (ask: (run: RunName) => Promise<void>): Promise<void> => model.isFinished ? Promise.resolve() : Promise.all(model.all.map((run) => ask(run.state.run))).then(() => tell(null), (error: unknown) => tell(error));
   const playing = (): boolean => model.all.some((run) => run.state.status === "playing" || run.state.status === "replaying");
   const toggle = (): Promise<void> => onAll((run) => client.control(run, playing() ? "pause" : "play"));
   const stepBy = (): number => {
@@ -56,11 +55,10 @@ export function controls(model: Model, board: Board): void {
 
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || takesKeys(event.target)) return;
-    const { from, to } = board.range;
     const keys: Record<string, () => void> = {
       " ": () => void toggle(),
-      ArrowRight: () => event.shiftKey ? board.pan((to - from) / 10) : void forward(),
-      ArrowLeft: () => event.shiftKey ? board.pan((from - to) / 10) : void seek(model.now - stepBy()),
+      ArrowRight: () => event.shiftKey ? board.pan(0.1) : void forward(),
+      ArrowLeft: () => event.shiftKey ? board.pan(-0.1) : void seek(model.now - stepBy()),
       Home: () => void seek(0),
       "+": () => board.scale(0.5),
       "-": () => board.scale(2),

@@ -1,12 +1,15 @@
 // Reduces lines to what a plot of a given width can show: the least and the greatest value of every
 // pixel column, or, of counters, their mean rate over the column.
-import { firstAtLeast } from "./series.ts";
+import { BLOCK, firstAtLeast, type Blocks } from "./series.ts";
 
-/** A line's samples. `counter` values are cumulated; their rate per second is shown. */
+/** A line's samples. `counter` values are cumulated; their rate per second is shown, times `factor`. */
 export interface Samplable {
   time: Float64Array;
   values: Float64Array;
   counter: boolean;
+  factor?: number;
+  /** The extremes of the values' blocks, if they are known. */
+  blocks?: Blocks;
 }
 
 /** A common x for all lines, and each line's y: a value, null for a gap, undefined for "no point here". */
@@ -46,7 +49,8 @@ function everySample(lines: Samplable[], bases: Float64Array[], ranges: Map<Floa
     let last = start - 1;
     for (let i = start; i < end; i++) {
       while (x[at]! < line.time[i]!) at++;
-      if (line.counter && i + 1 < end && Math.floor(line.time[i]! / bin) === Math.floor(line.time[i + 1]! / bin)) continue;
+      if (line.counter && i + 1 < end && (Math.floor(line.time[i]! / bin) === Math.floor(line.time[i + 1]! / bin)
+        || isShort(line, last, i, bin))) continue;
       const value = line.counter ? rate(line, last, i) : line.values[i]!;
       last = i;
       y[at] = Number.isNaN(value) ? null : value;
@@ -84,7 +88,7 @@ function columnBounds(time: Float64Array, [start, end]: Range, from: number, wid
 }
 
 function columnExtremes(line: Samplable, bounds: Int32Array, columns: number): (number | null | undefined)[] {
-  const { values } = line;
+  const { values, blocks } = line;
   const y: (number | null | undefined)[] = new Array(2 * columns).fill(undefined);
   for (let column = 0; column < columns; column++) {
     let least = Infinity;
@@ -92,6 +96,13 @@ function columnExtremes(line: Samplable, bounds: Int32Array, columns: number): (
     let leastFirst = true;
     const end = bounds[column + 1]!;
     for (let i = bounds[column]!; i < end; i++) {
+      if (blocks && i % BLOCK === 0 && i + BLOCK <= end) {
+        const block = i / BLOCK;
+        if (blocks.least[block]! < least) { least = blocks.least[block]!; leastFirst = false; }
+        if (blocks.greatest[block]! > greatest) { greatest = blocks.greatest[block]!; leastFirst = true; }
+        i += BLOCK - 1;
+        continue;
+      }
       const value = values[i]!;
       if (value < least) { least = value; leastFirst = false; }
       if (value > greatest) { greatest = value; leastFirst = true; }
@@ -118,10 +129,15 @@ function columnRates(line: Samplable, bounds: Int32Array, columns: number): (num
   return y;
 }
 
+// Samples that lie close together would give a rate that says nothing: what was counted between them is counted later.
+function isShort(line: Samplable, start: number, end: number, bin: number): boolean {
+  return start >= 0 && line.time[end]! - line.time[start]! < bin / 2;
+}
+
 // A counter's growth per second between two samples; before the first one it is zero at time zero.
 function rate(line: Samplable, start: number, end: number): number {
   const before = start < 0 ? 0 : line.values[start]!;
   const since = start < 0 ? 0 : line.time[start]!;
   const span = line.time[end]! - since;
-  return span > 0 ? (line.values[end]! - before) / span : NaN;
+  return span > 0 ? ((line.values[end]! - before) / span) * (line.factor ?? 1) : NaN;
 }

@@ -7,6 +7,7 @@ import { reason } from "./message.ts";
 import type { Model } from "./model.ts";
 import type { Flow } from "./protocol.ts";
 import { readable } from "./quantity.ts";
+import type { Watch } from "./watch.ts";
 
 const LISTED = 50;
 const EVERY = 1000;
@@ -29,23 +30,34 @@ function quantity(value: number | null, unit: "seconds" | "bytes" | "bits/s"): s
   return value === null || value === undefined ? "–" : readable(value, unit, 4);
 }
 
-export function flows(model: Model): void {
+/** `show` opens the packets of a flow. */
+export function flows(model: Model, watch: Watch, show: (flow: string) => void): void {
   const box = byId<HTMLDetailsElement>("flows");
   const search = byId<HTMLInputElement>("flow-search");
   const rows = element("tbody");
   byId("flow-table").append(element("table", {},
-    element("thead", {}, element("tr", {}, ...COLUMNS.map(([title], index) =>
+    element("thead", {}, element("tr", {}, ...(model.isFinished ? [] : [element("th", { scope: "col" }, "Plot")]), ...COLUMNS.map(([title], index) =>
       element("th", { scope: "col", class: index < 3 ? "name" : undefined }, title)))), rows));
   const plots = new CompletionPlots(byId("completions"));
   let visible = false;
   let asking = false;
   let seen = "";
 
+  const plotted = (flow: string): HTMLElement => {
+    const box = element("input", {
+      type: "checkbox", "aria-label": `Plot ${flow}`,
+      change: () => void watch.toggle(flow),
+    });
+    box.checked = watch.has(flow);
+    box.disabled = !box.checked && watch.isFull;
+    return element("td", {}, box);
+  };
+
   const ask = async (): Promise<void> => {
     const run = model.run;
     if (!run || !box.open || !visible || asking || document.hidden) return;
     // A run that stands still has no news.
-    const what = `${run.state.run} ${run.series.version} ${run.state.now} ${search.value}`;
+    const what = `${run.state.run} ${run.series.version} ${run.state.now} ${search.value} ${model.watched.join()}`;
     if (what === seen) return;
     asking = true;
     try {
@@ -53,11 +65,15 @@ export function flows(model: Model): void {
         client.flows(run.state.run, search.value, LISTED), client.completions(run.state.run),
       ]);
       seen = what;
-      rows.replaceChildren(...listed.flows.map((flow) => element("tr", {}, ...COLUMNS.map(([, cell], index) =>
-        index === 0 ? element("th", { scope: "row", class: "name" }, cell(flow))
+      // A row that is replaced loses its focus.
+      const focused = rows.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
+      rows.replaceChildren(...listed.flows.map((flow) => element("tr", {}, ...(model.isFinished ? [] : [plotted(flow.name)]), ...COLUMNS.map(([, cell], index) =>
+        index === 0 ? element("th", { scope: "row", class: "name" }, model.isFinished ? cell(flow)
+          : element("button", { type: "button", class: "link", "aria-label": `Packets of ${flow.name}`, click: () => show(flow.name) }, cell(flow)))
           : element("td", { class: index < 3 ? "name" : undefined }, cell(flow))))));
+      if (focused) rows.querySelector<HTMLElement>(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
       const some = listed.flows.length < listed.total ? `the ${listed.flows.length} slowest of ` : "";
-      setText(byId("flow-note"), `Run ${run.state.run}: ${some}${listed.total.toLocaleString("en")} open flows, the slowest first.`);
+      setText(byId("flow-note"), `Run ${run.state.run}: ${some}${listed.total.toLocaleString("en")} ${model.isFinished ? "" : "open "}flows, the slowest first.`);
       plots.show(completed);
     } catch (error) {
       setText(byId("flow-note"), reason(error));

@@ -119,16 +119,27 @@ function actionRow(model: Model, knob: ActionKnob): Row {
   const error = element("p", { class: "error", role: "status" });
   const act = (action: string): void => {
     const run = model.run?.state;
-    if (!run) return;
+    if (!run || buttons.get(action)?.getAttribute("aria-disabled") === "true") return;
     client.act(run.run, knob.id, action).then(() => setText(error, ""), (refusal: unknown) => setText(error, reason(refusal)));
   };
+  const buttons = new Map<string, HTMLButtonElement>();
   const button = (action: string): HTMLButtonElement =>
     element("button", { type: "button", class: "small", "data-knob": knob.id, "aria-label": `${sentence(action)} ${knob.label}`, click: () => act(action) }, sentence(action));
-  const actions = [knob.action, ...(knob.undo === undefined ? [] : [knob.undo])].map(button);
+  const actions = [knob.action, ...(knob.undo === undefined ? [] : [knob.undo])].map((action) => {
+    const made = button(action);
+    buttons.set(action, made);
+    return made;
+  });
   return {
     node: element("div", { class: "knob action" }, element("code", {}, knob.label), element("span", { class: "buttons" }, ...actions), error),
     text: `${knob.section} ${knob.label} ${knob.action}`.toLowerCase(),
-    refresh() {},
+    refresh() {
+      const isDone = model.run?.state.failed.includes(knob.id) ?? false;
+      const [act, undo] = [buttons.get(knob.action), buttons.get(knob.undo ?? "")];
+      if (!undo) return;
+      // A disabled button would lose the focus.
+      for (const [made, isVain] of [[act, isDone], [undo, !isDone]] as const) made?.setAttribute("aria-disabled", String(isVain));
+    },
   };
 }
 

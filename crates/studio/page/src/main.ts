@@ -6,17 +6,20 @@ import { chooser } from "./chooser.ts";
 import * as client from "./client.ts";
 import { compare } from "./compare.ts";
 import { controls } from "./controls.ts";
+import { digest } from "./digest.ts";
 import { byId, setText } from "./element.ts";
 import { flows } from "./flows.ts";
 import { knobs } from "./knobs.ts";
 import { log } from "./log.ts";
 import { reason, tellLasting } from "./message.ts";
 import { Model } from "./model.ts";
+import { Packets } from "./packets/view.ts";
 import { addPlots } from "./plots.ts";
 import type { Scenario } from "./protocol.ts";
 import { runs } from "./runs.ts";
 import { groupChoice, portChoice, Selection } from "./selection.ts";
 import { Drawing, key } from "./topology/draw.ts";
+import { Watch, watchList } from "./watch.ts";
 import type { ZoomReport } from "./zoom-times.ts";
 
 declare global {
@@ -33,20 +36,31 @@ function start(scenario: Scenario): void {
   document.title = `${scenario.title} – Weir Studio`;
   setText(byId("title"), scenario.title);
   const model = new Model(scenario);
+  if (model.isFinished) {
+    document.body.classList.add("finished");
+    setText(byId("kind"), `A finished ${scenario.live ? "live run" : "run"}, to look at.`);
+  }
   setText(byId("source"), [model.stem, `seed ${scenario.seed}`, scenario.source].filter((part) => part !== "").join(" · "));
   const ports = new Selection(model, portChoice(model));
   const groups = new Selection(model, groupChoice(model));
   const board = new Board(model);
   controls(model, board);
-  new Drawing(byId("topology"), model, ports);
-  byId("network").append(key());
+  const packets = new Packets(model);
+  const showFlow = (flow: string): void => packets.show("flow", flow);
+  const watch = new Watch(model);
+  if (!model.isFinished) {
+    new Drawing(byId("topology"), model, ports, (port) => packets.show("port", port));
+    byId("network").append(key());
+  }
   byId("choosers").append(chooser(ports, "ports", "the largest mean queue first", "bytes"), chooser(groups, "groups", "the least mean goodput first", "bits/s"));
-  addPlots(board, ports, groups, byId("plots"));
-  compare(board, ports, groups, byId("compare"));
+  addPlots(model, board, ports, groups, byId("plots"));
+  byId("choosers").append(watchList(model, watch, showFlow));
+  compare(model, board, ports, groups, byId("compare"), model.isFinished ? undefined : (port) => packets.show("port", port));
   runs(model);
   knobs(model, byId("knobs"));
   log(model);
-  flows(model);
+  digest(model);
+  flows(model, watch, showFlow);
   const whole = byId<HTMLButtonElement>("zoom-out");
   whole.addEventListener("click", () => board.zoom(null));
   board.onRange(() => { whole.disabled = !board.isZoomed; });
@@ -55,7 +69,13 @@ function start(scenario: Scenario): void {
     begin: () => { tellLasting(null); model.begin(); },
     state: (state) => model.setState(state),
     thresholds: ({ run, ports: known }) => { model.thresholds.set(run, known); model.changed(); },
-    reset: (run, from) => { model.runs.get(run)?.series.truncate(from); model.changed(); },
+    reset: (run, from) => {
+      model.runs.get(run)?.series.truncate(from);
+      model.runs.get(run)?.probes.truncate(from);
+      model.changed();
+    },
+    watched: ({ run, flows: names }) => { model.runs.get(run)?.probes.watch(names); model.changed(); },
+    probes: (probes) => { model.runs.get(probes.run)?.probes.append(probes); model.changed(); },
     samples: (samples) => { model.runs.get(samples.run)?.series.append(samples); model.changed(); },
     closed: (run) => model.close(run),
     lost: (refused) => tellLasting(refused ? REFUSED : LOST),

@@ -1,10 +1,12 @@
 // What the page knows: the scenario, the runs and their samples, and who wants to hear of changes.
 import type { RunName, RunState, Scenario, Threshold } from "./protocol.ts";
+import { ProbeSeries } from "./probes.ts";
 import { RunSeries } from "./series.ts";
 
 export interface Run {
   state: RunState;
   series: RunSeries;
+  probes: ProbeSeries;
 }
 
 export class Model {
@@ -18,7 +20,20 @@ export class Model {
   private waiting = false;
   private lastTold = 0;
 
+  /** Where virtual time begins. */
+  readonly start = 0;
+
   constructor(readonly scenario: Scenario) {}
+
+  /** Whether there is only something to look at. */
+  get isFinished(): boolean {
+    return this.scenario.kind === "finished";
+  }
+
+  /** The planned end. */
+  get duration(): number {
+    return this.scenario.duration;
+  }
 
   /** Calls `listener` after changes, at most once in 50 ms. */
   onChange(listener: () => void): void {
@@ -38,7 +53,10 @@ export class Model {
 
   /** Forgets all samples: the server is about to tell them anew, and which runs there are. */
   begin(): void {
-    for (const run of this.runs.values()) run.series.truncate(-Infinity);
+    for (const run of this.runs.values()) {
+      run.series.truncate(-Infinity);
+      run.probes.truncate(-Infinity);
+    }
     this.unconfirmed = new Set(this.runs.keys());
     setTimeout(() => { for (const run of this.unconfirmed) this.close(run); }, 2000);
     this.changed();
@@ -50,7 +68,7 @@ export class Model {
     if (run) run.state = state;
     else {
       const { ports, groups } = this.scenario;
-      this.runs.set(state.run, { state, series: new RunSeries(ports.length, groups.length) });
+      this.runs.set(state.run, { state, series: new RunSeries(ports.length, groups.length), probes: new ProbeSeries(groups.length) });
     }
     this.changed();
   }
@@ -84,6 +102,11 @@ export class Model {
   /** The latest virtual time of all runs. */
   get now(): number {
     return Math.max(0, ...this.all.map((run) => Math.max(run.state.now, run.series.last)));
+  }
+
+  /** The flows whose lines the plots show. */
+  get watched(): string[] {
+    return this.run?.probes.names ?? [];
   }
 
   /** What a knob stands at in a run. */

@@ -1,13 +1,18 @@
-// One plot over virtual time: uPlot's canvas, a legend whose entries toggle their lines, and exports.
+// One plot: uPlot's canvas, a legend whose entries toggle their lines, and exports.
 import uPlot from "uplot";
+import { labels, marksBetween } from "./axis.ts";
 import type { Board } from "./board.ts";
 import { decimate, type Aligned } from "./decimate.ts";
+import { Bars, strokeUnlessDense } from "./dense.ts";
 import { element, setText } from "./element.ts";
 import { exportButtons } from "./export.ts";
-import { colour, COLOURS, lineColour, lineDash } from "./palette.ts";
+import { clipped, drawBand, drawLevels, drawMarkers, drawMoments, drawSpans } from "./overlay.ts";
+import { colour, lineColour, lineDash } from "./palette.ts";
 import type { RunName, Unit } from "./protocol.ts";
 import { plain, scaleFor } from "./quantity.ts";
-import type { Column } from "./series.ts";
+import { firstAtLeast, type Column } from "./series.ts";
+import { swatch } from "./swatch.ts";
+import { logTicks } from "./ticks.ts";
 
 export interface Line {
   key: string;
@@ -17,8 +22,11 @@ export interface Line {
   run: RunName;
   time: Column;
   values: Column;
-  /** The values are cumulated; their rate is shown. */
+  /** The values are cumulated; their rate is shown, times `factor`. */
   counter: boolean;
+  factor?: number;
+  /** The least and the greatest values around the line's, which are shaded. */
+  band?: { low: Column; high: Column };
 }
 
 /** A value that holds for some time, drawn as a dashed line. */
@@ -36,20 +44,38 @@ export interface Moment {
   text: string;
 }
 
+/** A part of the axis that is shaded. */
+export interface Span {
+  label: string;
+  from: number;
+  to: number;
+}
+
 export interface PlotSpec {
   id: string;
   title: string;
   unit: Unit;
   /** What follows the unit: "/s" for rates. */
   per: string;
-  /** Says what is missing while there are no lines. */
-  empty: string;
+  /** Says what is missing while there are no lines; a plot that says nothing is hidden then. */
+  empty: string | null;
   lines(): Line[];
   levels(): Level[];
   moments(): Moment[];
+  spans?(): Span[];
+  /** Whether the vertical axis is logarithmic. */
+  logarithmic?: boolean;
+  /** The end of the vertical axis, instead of room above the greatest value. */
+  top?: number;
+  /** What the vertical axis reaches at least while everything is shown, so that plots can be compared. */
+  reach?: number;
+  /** Whether each point has a marker: there are few, and nothing was measured between them. */
+  points?: boolean;
 }
 
 const HEIGHT = 210;
+/** So many points away a line's value still counts as its value under the pointer. */
+const NEAR = 40;
 const AXIS_FONT = '12px system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
 
 export class Plot {
@@ -61,15 +87,23 @@ export class Plot {
   private readonly legend = element("ul", { class: "legend" });
   private readonly canvasHost = element("div", { class: "canvas" });
   private readonly emptyNote = element("p", { class: "aside" });
+  private readonly section: HTMLElement;
+  private readonly bars = new Bars();
+  /** Only plots that can be seen are drawn. */
+  private isVisible = false;
   private values: HTMLElement[] = [];
 
   constructor(host: HTMLElement, readonly board: Board, readonly spec: PlotSpec) {
     const heading = element("h3", { id: `plot-${spec.id}` }, spec.title, " ", this.unitLabel);
     this.emptyNote.textContent = spec.empty;
-    host.append(element("section", { class: "plot", "aria-labelledby": `plot-${spec.id}` },
+    host.append(this.section = element("section", { class: "plot", "aria-labelledby": `plot-${spec.id}` },
       element("div", { class: "plot-head" }, heading, exportButtons(this)),
       this.legend, this.emptyNote, this.canvasHost));
     new ResizeObserver(() => this.resize()).observe(this.canvasHost);
+    new IntersectionObserver((entries) => {
+      this.isVisible = entries.at(-1)!.isIntersecting;
+      if (this.isVisible) this.refresh();
+    }, { rootMargin: "80px" }).observe(this.section);
   }
 
   /** The lines that the legend leaves on. */
@@ -79,6 +113,11 @@ export class Plot {
 
   get width(): number {
     return Math.max(this.canvasHost.clientWidth, 200);
+  }
+
+  /** Whether there are lines of both runs. */
+  get hasTwoRuns(): boolean {
+    return this.lines.some(({ run }) => run === "b");
   }
 
   get canvas(): HTMLCanvasElement | null {
@@ -95,7 +134,8 @@ export class Plot {
       return known;
     };
     return decimate(lines.map((line) => ({
-      time: view(line.time), values: view(line.values), counter: line.counter,
+      time: view(line.time), values: view(line.values), counter: line.counter, factor: line.factor ?? 1,
+      ...(line.counter ? {} : { blocks: line.values.blocks() }),
     })), from, to, columns);
   }
 
@@ -111,9 +151,10 @@ export class Plot {
 
   refresh(): void {
     this.lines = this.spec.lines();
-    const wanted = this.lines.map((line) => `${line.key} ${line.index}`).join("\n");
-    if (wanted !== this.built || (this.lines.length > 0 && !this.chart)) this.build(wanted);
-    if (!this.chart) return;
+    const wanted = this.lines.map((line) => `${line.key} ${line.label} ${line.index}`).join("\n");
+    const isHidden = wanted === "" && this.spec.empty === null;
+    if (wanted !== this.built || this.section.hidden !== isHidden || (this.lines.length > 0 && !this.chart)) this.build(wanted);
+    if (!this.chart || !this.isVisible) return;
     const chart = this.chart;
     const { from, to } = this.board.range;
     const data = this.sampled(this.lines, Math.round(chart.bbox.width / devicePixelRatio) || this.width);
@@ -141,6 +182,7 @@ export class Plot {
     this.chart = null;
     this.built = wanted;
     this.emptyNote.hidden = this.lines.length > 0;
+    this.section.hidden = this.lines.length === 0 && this.spec.empty === null;
     this.canvasHost.hidden = this.lines.length === 0;
     this.buildLegend();
     if (this.lines.length > 0) this.chart = new uPlot(this.options(), [[]], this.canvasHost);
@@ -150,7 +192,7 @@ export class Plot {
     this.values = this.lines.map(() => element("span", { class: "value" }));
     this.legend.replaceChildren(...this.lines.map((line, index) => {
       const button = element("button", { type: "button", "aria-pressed": String(!this.hidden.has(line.key)) },
-        swatch(line), line.label, this.values[index]!);
+        swatch(line, this.hasTwoRuns), element("span", {}, line.label), this.values[index]!);
       button.addEventListener("click", () => {
         const show = this.hidden.delete(line.key);
         if (!show) this.hidden.add(line.key);
@@ -169,20 +211,25 @@ export class Plot {
       padding: [10, 24, 0, 0],
       legend: { show: false },
       scales: {
-        x: { time: false, auto: false, range: (_, min, max) => [min, max] },
-        y: { range: (_, __, max) => [0, this.top(max)] },
+        x: { time: false, auto: false, distr: this.board.axis.logarithmic ? 3 : 1, range: (_, min, max) => [min, max] },
+        y: { distr: this.spec.logarithmic ? 3 : 1, range: (_, min, max) => this.extremes(min, max) },
       },
       axes: [
-        { ...axis, size: 34, space: 64, values: (_, splits) => timeLabels(splits) },
-        { ...axis, size: (_, labels) => axisWidth(labels), space: 34, values: (chart, splits) => this.valueLabels(chart, splits) },
+        { ...axis, size: 34, space: 64, values: (_, splits) => labels(this.board.axis, splits), ...this.ownMarks() },
+        {
+          ...axis, size: (_, texts) => axisWidth(texts), space: 34, values: (chart, splits) => this.valueLabels(chart, splits),
+          ...(this.spec.logarithmic && { splits: (_, __, min, max) => logTicks(min, max, 6), filter: (_, splits) => splits }),
+        },
       ],
       series: [{}, ...this.lines.map((line): uPlot.Series => ({
         show: !this.hidden.has(line.key),
-        stroke: () => lineColour(line.index, line.run),
-        dash: lineDash(line.index, line.run),
+        stroke: () => lineColour(line),
+        dash: lineDash(line, this.hasTwoRuns),
         // Browsers draw thin lines much faster, and many lines read better so.
         width: this.lines.length > 6 ? 1 : 1.4,
         points: { show: false },
+        // Rates have few points, however many pixels there are.
+        ...(line.counter ? {} : { paths: strokeUnlessDense }),
       }))],
       cursor: {
         y: false,
@@ -202,14 +249,63 @@ export class Plot {
         ready: [(chart) => this.listenToWheel(chart)],
         setSelect: [(chart) => this.selected(chart)],
         setCursor: [(chart) => this.showValues(chart)],
-        draw: [(chart) => this.drawMarks(chart)],
+        drawAxes: [(chart) => clipped(chart, () => {
+          drawSpans(chart, this.spec.spans?.() ?? []);
+          for (const line of this.shown) drawBand(chart, line);
+        })],
+        draw: [(chart) => clipped(chart, () => {
+          this.bars.draw(chart);
+          drawMoments(chart, this.spec.moments());
+          drawLevels(chart, this.spec.levels(), (value) => this.formatted(value));
+          if (this.lines.length > 1 || this.spec.points) {
+            drawMarkers(chart, this.lines, (line) => !this.hidden.has(line.key), this.spec.points ?? false);
+          }
+        })],
       },
     };
   }
 
+  // Marks at other places than uPlot's.
+  private ownMarks(): Pick<uPlot.Axis, "splits" | "filter"> {
+    const { axis } = this.board;
+    if (!axis.logarithmic && !axis.marks) return {};
+    return {
+      splits: (chart, _, from, to) => marksBetween(axis, from, to, Math.max(2, Math.floor(chart.width / 75))) ?? [from, to],
+      filter: (_, splits) => splits,
+    };
+  }
+
+  // The ends of the vertical axis.
+  extremes(min: number | null, max: number | null): [number, number] {
+    if (!this.spec.logarithmic) return [0, this.spec.top ?? this.top(max)];
+    const bands = this.bandValues();
+    const least = Math.min(min ?? 1, ...bands.filter((value) => value > 0));
+    const greatest = Math.max(max ?? 1, ...bands, least * 2, this.reach);
+    const rounded = logTicks(least / 10, greatest * 10, 1000);
+    return [
+      rounded.filter((value) => value <= least * (1 + 1e-9)).at(-1) ?? least,
+      rounded.find((value) => value >= greatest * (1 - 1e-9)) ?? greatest,
+    ];
+  }
+
+  private get reach(): number {
+    return this.board.isZoomed ? 0 : this.spec.reach ?? 0;
+  }
+
+  // The ends of the shown lines' bands in the shown range.
+  private bandValues(): number[] {
+    const { from, to } = this.board.range;
+    return this.shown.flatMap(({ time, band }) => {
+      if (!band) return [];
+      const times = time.view();
+      const [start, end] = [Math.max(firstAtLeast(times, from) - 1, 0), firstAtLeast(times, to) + 1];
+      return [...band.low.view().subarray(start, end), ...band.high.view().subarray(start, end)].filter((value) => !Number.isNaN(value));
+    });
+  }
+
   // The greatest value to show: room above the lines, and for the levels that are not far above them.
   private top(max: number | null): number {
-    const highest = max ?? 0;
+    const highest = Math.max(max ?? 0, ...this.bandValues(), this.reach);
     const { from, to } = this.board.range;
     const levels = this.spec.levels().filter((level) => level.from <= to && level.until > from);
     const near = levels.map((level) => level.value).filter((value) => value <= 2.5 * highest || highest === 0);
@@ -234,8 +330,7 @@ export class Plot {
   private pan(chart: uPlot, down: MouseEvent): void {
     let last = down.clientX;
     const move = (event: MouseEvent): void => {
-      const { from, to } = this.board.range;
-      this.board.pan(((last - event.clientX) * (to - from)) / chart.over.clientWidth);
+      this.board.pan((last - event.clientX) / chart.over.clientWidth);
       last = event.clientX;
     };
     const up = (): void => {
@@ -251,12 +346,11 @@ export class Plot {
   private listenToWheel(chart: uPlot): void {
     chart.over.addEventListener("wheel", (event) => {
       const sideways = event.shiftKey ? event.deltaX || event.deltaY : event.deltaX;
-      const { from, to } = this.board.range;
       if (event.ctrlKey) {
         const box = chart.over.getBoundingClientRect();
         this.board.scale(1.0025 ** event.deltaY, chart.posToVal(event.clientX - box.left, "x"));
       } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
-        this.board.pan((sideways * (to - from)) / chart.over.clientWidth);
+        this.board.pan(sideways / chart.over.clientWidth);
       } else return;
       event.preventDefault();
     }, { passive: false });
@@ -275,79 +369,16 @@ export class Plot {
     const { factor, name } = this.scale(value);
     return `${plain(value / factor, 3)}${name.startsWith("/") ? "" : " "}${name}`;
   }
-
-  private drawMarks(chart: uPlot): void {
-    const { ctx, bbox } = chart;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    ctx.lineWidth = devicePixelRatio;
-    ctx.strokeStyle = colour("quiet");
-    ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
-    for (const { at } of this.spec.moments()) {
-      const x = chart.valToPos(at, "x", true);
-      line(ctx, x, bbox.top, x, bbox.top + bbox.height);
-    }
-    this.drawLevels(chart);
-    ctx.restore();
-  }
-
-  private drawLevels(chart: uPlot): void {
-    const { ctx, bbox } = chart;
-    const labelled = new Set<string>();
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.textAlign = "right";
-    for (const level of this.spec.levels()) {
-      ctx.strokeStyle = ctx.fillStyle = colour("level");
-      ctx.setLineDash(level.run === "a" ? [6 * devicePixelRatio, 4 * devicePixelRatio] : [2 * devicePixelRatio, 3 * devicePixelRatio]);
-      const start = Math.max(chart.valToPos(level.from, "x", true), bbox.left);
-      const right = bbox.left + bbox.width;
-      const end = level.until === Infinity ? right : chart.valToPos(level.until, "x", true);
-      const y = chart.valToPos(level.value, "y", true);
-      if (end <= bbox.left || start >= right || y < bbox.top) continue;
-      line(ctx, start, y, end, y);
-      const text = `${level.label} ${this.formatted(level.value)}`;
-      if (end < right || labelled.has(text)) continue;
-      labelled.add(text);
-      // A rim of the ground keeps the label readable above lines.
-      ctx.setLineDash([]);
-      ctx.lineWidth = 4 * devicePixelRatio;
-      ctx.strokeStyle = colour("ground");
-      ctx.strokeText(text, right - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
-      ctx.lineWidth = devicePixelRatio;
-      ctx.fillText(text, right - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
-    }
-  }
 }
 
-function line(ctx: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number): void {
-  ctx.beginPath();
-  ctx.moveTo(x1, y1);
-  ctx.lineTo(x2, y2);
-  ctx.stroke();
-}
-
-// Lines of several runs do not have a point at every x.
+// Lines that have no point at an x of others' have one near it.
 function nearestValue(data: uPlot.AlignedData[number] | undefined, at: number): number | null {
-  for (let distance = 0; data && distance < 3; distance++) {
-    const value = data[at - distance] ?? data[at + distance];
-    if (value != null) return value;
+  for (let distance = 0; data && distance < NEAR; distance++) {
+    for (const value of [data[at - distance], data[at + distance]]) if (value !== undefined) return value;
   }
   return null;
 }
 
-function swatch(of: Line): HTMLElement {
-  const pattern = of.run === "b" ? "dashed" : lineDash(of.index, of.run).length > 0 ? "dotted" : "solid";
-  return element("i", { class: `s${of.index % COLOURS} run-${of.run} ${pattern}`, "aria-hidden": "true" });
-}
-
-function axisWidth(labels: string[] | null): number {
-  return 16 + 7 * Math.max(3, ...(labels ?? []).map((label) => label.length));
-}
-
-/** Labels for points in time, in the unit that suits the latest of them. */
-export function timeLabels(splits: number[]): string[] {
-  const { factor, suffix } = scaleFor(Math.max(...splits.map(Math.abs)), "seconds");
-  return splits.map((value) => `${plain(value / factor, 6)} ${suffix}`);
+function axisWidth(texts: string[] | null): number {
+  return 16 + 7 * Math.max(3, ...(texts ?? []).map((text) => text.length));
 }

@@ -69,6 +69,10 @@ export interface ActionKnob {
 export type Knob = ValueKnob | ActionKnob;
 
 export interface Scenario {
+  /** A finished run can only be looked at. */
+  kind?: "finished";
+  /** Whether it was a live run. */
+  live?: boolean;
   name: string;
   title: string;
   source: string;
@@ -97,6 +101,8 @@ export interface RunState {
   error: string | null;
   /** The values of the knobs that have been turned. */
   knobs: Record<string, number>;
+  /** The IDs of the links that have been failed and not restored. */
+  failed: string[];
 }
 
 export interface PortSamples {
@@ -107,7 +113,6 @@ export interface PortSamples {
 }
 
 export interface GroupSamples {
-  goodput: number[];
   window: (number | null)[];
   delivered: number[];
   marks: number[];
@@ -120,6 +125,59 @@ export interface Samples {
   time: number[];
   ports: PortSamples[];
   groups: GroupSamples[];
+}
+
+type Seen = (number | null)[];
+
+/** What is seen of groups and of watched flows, at equal distances of virtual time. */
+export interface Probes {
+  run: RunName;
+  time: number[];
+  groups: { rtt: Seen; alpha: Seen; fairness: Seen }[];
+  fairness: Seen;
+  flows: { delivered: Seen; window: Seen; rtt: Seen; alpha: Seen; marks: Seen; retransmitted: Seen }[];
+}
+
+/** The flows that are watched in a run. What was seen of them comes anew. */
+export interface Watched {
+  run: RunName;
+  flows: string[];
+}
+
+/** The hashes of the files that `weir run --out` writes for a run. */
+export interface Digests {
+  files: { name: string; sha256: string }[];
+}
+
+/** A packet's way over one link. `from` and `to` are places among the lanes. */
+export interface Hop {
+  port: string;
+  from: number;
+  to: number;
+  sent: number;
+  arrived: number;
+  ecn: string;
+  marked: boolean;
+}
+
+export interface Packet {
+  flow: string;
+  kind: string;
+  text: string;
+  length: number;
+  retransmitted: boolean;
+  /** The node that lost it. */
+  lost: string | null;
+  hops: Hop[];
+}
+
+/** The last packets of a flow or a port up to a time. */
+export interface PacketTrace {
+  from: number;
+  until: number;
+  lanes: Node[];
+  packets: Packet[];
+  is_cut: boolean;
 }
 
 export interface Flow {

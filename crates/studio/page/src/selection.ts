@@ -1,5 +1,5 @@
 // Which ports or groups the plots show: the worst first, until somebody chooses.
-import type { Model, Run } from "./model.ts";
+import type { Model } from "./model.ts";
 import { meanOverTime, meanRate } from "./series.ts";
 
 /** At most this many are shown: more lines cannot be told apart. */
@@ -10,8 +10,8 @@ export interface Choice {
   names: string[];
   /** How many of the worst are shown when nobody has chosen. */
   shown: number;
-  /** What they are ranked by. */
-  measure(run: Run, index: number): number;
+  /** What they are ranked by: all of them, or null while it is not known. */
+  measures(): number[] | null;
   /** Whether the largest measure is the worst. */
   largestFirst: boolean;
 }
@@ -21,7 +21,10 @@ export function portChoice(model: Model): Choice {
   return {
     names: model.scenario.ports.map(({ name }) => name),
     shown: 4,
-    measure: ({ series }, port) => meanOverTime(series.time, series.ports[port]!.queue, -Infinity, Infinity),
+    measures: () => {
+      const series = model.runs.get("a")?.series;
+      return series ? series.ports.map(({ queue }) => meanOverTime(series.time, queue, -Infinity, Infinity)) : null;
+    },
     largestFirst: true,
   };
 }
@@ -32,9 +35,18 @@ export function groupChoice(model: Model): Choice {
   return {
     names,
     shown: Math.min(names.length, MOST),
-    measure: ({ series }, group) => meanRate(series.time, series.groups[group]!.delivered, 0, Infinity),
+    measures: () => {
+      const series = model.runs.get("a")?.series;
+      return series ? series.groups.map(({ delivered }) => meanRate(series.time, delivered, 0, Infinity)) : null;
+    },
     largestFirst: false,
   };
+}
+
+/** Tells of changes, and of those that a choice makes. */
+export interface Changing {
+  onChange(listener: () => void): void;
+  changed(): void;
 }
 
 export class Selection {
@@ -43,9 +55,9 @@ export class Selection {
   private rankedAt = -Infinity;
   private listeners: (() => void)[] = [];
 
-  constructor(private readonly model: Model, readonly choice: Choice) {
+  constructor(private readonly source: Changing, readonly choice: Choice) {
     this.ranked = choice.names.map((_, index) => ({ index, mean: 0 }));
-    model.onChange(() => this.rank());
+    source.onChange(() => this.rank());
   }
 
   onChange(listener: () => void): void {
@@ -87,17 +99,18 @@ export class Selection {
 
   private tell(): void {
     for (const listener of this.listeners) listener();
-    this.model.changed();
+    this.source.changed();
   }
 
   // At most once a second: lines that come and go are hard to read.
   private rank(): void {
-    const run = this.model.runs.get("a");
-    if (!run || performance.now() - this.rankedAt < 1000) return;
+    if (performance.now() - this.rankedAt < 1000) return;
+    const measures = this.choice.measures();
+    if (!measures) return;
     this.rankedAt = performance.now();
     const sign = this.choice.largestFirst ? -1 : 1;
-    this.ranked = this.choice.names
-      .map((_, index) => ({ index, mean: this.choice.measure(run, index) || 0 }))
+    this.ranked = measures
+      .map((mean, index) => ({ index, mean: mean || 0 }))
       .sort((x, y) => sign * (x.mean - y.mean) || x.index - y.index);
     for (const listener of this.listeners) listener();
   }

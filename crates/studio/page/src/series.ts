@@ -1,10 +1,25 @@
 // The samples of one run, as columns that grow.
 import type { Samples } from "./protocol.ts";
 
+/** The samples of a block of a column. */
+export const BLOCK = 64;
+
+/** The least and the greatest number of each whole block of a column; infinite where it has none. */
+export interface Blocks {
+  least: Float64Array;
+  greatest: Float64Array;
+}
+
 /** Numbers of a column, in a buffer that doubles when it is full. */
 export class Column {
   private buffer = new Float64Array(64);
+  private least = new Float64Array(0);
+  private greatest = new Float64Array(0);
+  /** The blocks whose extremes are known. */
+  private known = 0;
   length = 0;
+  /** Whether it has had no number yet. */
+  isEmpty = true;
 
   push(values: ArrayLike<number | null>, start = 0): void {
     const needed = this.length + values.length - start;
@@ -13,11 +28,35 @@ export class Column {
       larger.set(this.view());
       this.buffer = larger;
     }
-    for (let i = start; i < values.length; i++) this.buffer[this.length++] = values[i] ?? NaN;
+    for (let i = start; i < values.length; i++) {
+      const value = values[i] ?? NaN;
+      if (!Number.isNaN(value)) this.isEmpty = false;
+      this.buffer[this.length++] = value;
+    }
   }
 
   view(): Float64Array {
     return this.buffer.subarray(0, this.length);
+  }
+
+  /** The extremes of its blocks, which are computed once. */
+  blocks(): Blocks {
+    const count = Math.floor(this.length / BLOCK);
+    if (count > this.least.length) {
+      this.least = extended(this.least, this.known, 2 * count);
+      this.greatest = extended(this.greatest, this.known, 2 * count);
+    }
+    for (; this.known < count; this.known++) {
+      let [least, greatest] = [Infinity, -Infinity];
+      for (let i = this.known * BLOCK; i < (this.known + 1) * BLOCK; i++) {
+        const value = this.buffer[i]!;
+        if (value < least) least = value;
+        if (value > greatest) greatest = value;
+      }
+      this.least[this.known] = least;
+      this.greatest[this.known] = greatest;
+    }
+    return { least: this.least, greatest: this.greatest };
   }
 
   at(index: number): number {
@@ -26,7 +65,15 @@ export class Column {
 
   truncate(length: number): void {
     this.length = Math.min(this.length, length);
+    this.known = Math.min(this.known, Math.floor(this.length / BLOCK));
+    if (this.length === 0) this.isEmpty = true;
   }
+}
+
+function extended(numbers: Float64Array, kept: number, length: number): Float64Array<ArrayBuffer> {
+  const longer = new Float64Array(length);
+  longer.set(numbers.subarray(0, kept));
+  return longer;
 }
 
 /** The first index whose time is at least `time`. */
@@ -42,7 +89,7 @@ export function firstAtLeast(times: Float64Array, time: number): number {
 }
 
 export const PORT_COLUMNS = ["queue", "sent", "marks", "drops"] as const;
-export const GROUP_COLUMNS = ["goodput", "window", "delivered", "marks", "retransmitted", "timeouts"] as const;
+export const GROUP_COLUMNS = ["window", "delivered", "marks", "retransmitted", "timeouts"] as const;
 export type PortColumns = Record<(typeof PORT_COLUMNS)[number], Column>;
 export type GroupColumns = Record<(typeof GROUP_COLUMNS)[number], Column>;
 

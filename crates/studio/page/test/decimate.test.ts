@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decimate } from "../src/decimate.ts";
+import { Column } from "../src/series.ts";
 
 const ramp = (count: number, value: (index: number) => number) => ({
   time: Float64Array.from({ length: count }, (_, index) => (index + 1) / count),
@@ -55,4 +56,31 @@ test("a counter's rate is its growth per second, whatever the zoom", () => {
 test("an empty line has no points", () => {
   const none = { time: new Float64Array(0), values: new Float64Array(0), counter: false };
   assert.deepEqual(decimate([none], 0, 1, 100), [[], []]);
+});
+
+test("two samples that lie close together make no spike of a rate", () => {
+  const time = Float64Array.from([0.25, 0.499, 0.501, 0.75, 1]);
+  const [, y] = decimate([{ time, values: time.map((at) => at * 100), counter: true, factor: 8 }], 0, 1, 60);
+  const steady = y!.filter((value) => value != null) as number[];
+  assert.ok(steady.every((value) => Math.abs(value - 800) < 1e-6), steady.join(" "));
+  // One more packet between them is a part of what came before or after.
+  const [, z] = decimate([{ time, values: Float64Array.from([25, 50, 51, 75, 100]), counter: true }], 0, 1, 60);
+  assert.ok(z!.every((value) => value == null || value < 110), String(z));
+});
+
+test("blocks give the same extremes as all samples", () => {
+  const column = new Column();
+  const time = new Column();
+  for (let i = 0; i < 20_000; i++) {
+    time.push([i]);
+    column.push([i % 977 === 0 ? NaN : Math.sin(i * 0.7) * (i % 331)]);
+    if (i % 5000 === 100) { column.blocks(); column.truncate(i - 99); time.truncate(i - 99); for (let k = i - 99; k <= i; k++) { time.push([k]); column.push([k * 0.01]); } }
+  }
+  const line = { time: time.view(), values: column.view(), counter: false };
+  for (const [from, to] of [[0, 20_000], [333, 17_111]] as const) {
+    const [, plain] = decimate([line], from, to, 100);
+    const [, blocks] = decimate([{ ...line, blocks: column.blocks() }], from, to, 100);
+    const extremes = (y: (number | null | undefined)[]): unknown[] => Array.from({ length: 100 }, (_, i) => [y[2 * i], y[2 * i + 1]].sort());
+    assert.deepEqual(extremes(blocks!), extremes(plain!));
+  }
 });

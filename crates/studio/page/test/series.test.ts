@@ -18,7 +18,7 @@ test("a port without numbers keeps as many places as there are times", () => {
   const series = new RunSeries(2, 1);
   series.append(samples([1, 2], [10, 20]));
   assert.deepEqual([...series.ports[1]!.queue.view()], [NaN, NaN]);
-  assert.equal(series.groups[0]!.goodput.length, 2);
+  assert.equal(series.groups[0]!.delivered.length, 2);
 });
 
 test("a seek back forgets what was later", () => {

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::{Studio, refusal};
+use super::refusal;
 use crate::error::StudioError;
 
 /// The token and the names of the server.
@@ -89,11 +89,11 @@ impl Access {
 
 /// Lets requests pass that may.
 pub(super) async fn guard(
-    State(studio): State<Arc<Studio>>,
+    State(access): State<Arc<Access>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let (access, headers) = (&studio.access, request.headers());
+    let headers = request.headers();
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let host = headers.get(HOST).map(text).unwrap_or_default();
     let origin = headers.get(ORIGIN).map(text);

@@ -1,15 +1,12 @@
 //! The files of the page, as `page/` builds them.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, SET_COOKIE,
 };
 use axum::response::{IntoResponse, Response};
 
-use super::Studio;
+use super::access::Access;
 
 const PAGE: &str = include_str!("../../page/dist/index.html");
 const SCRIPT: &str = include_str!("../../page/dist/studio.js");
@@ -20,12 +17,12 @@ const STYLE: &str = include_str!("../../page/dist/studio.css");
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-pub(super) async fn page(State(studio): State<Arc<Studio>>) -> Response {
+pub(super) fn page(access: &Access) -> Response {
     let mut response = file("text/html; charset=utf-8", PAGE);
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    if let Some(cookie) = studio.access.cookie() {
+    if let Some(cookie) = access.cookie() {
         headers.insert(SET_COOKIE, cookie);
     }
     response

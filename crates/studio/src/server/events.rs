@@ -15,6 +15,7 @@ use super::Studio;
 use super::viewers::Viewer;
 use crate::description::{DescribedThreshold, port_thresholds};
 use crate::error::StudioError;
+use crate::probes::Probes;
 use crate::samples::Samples;
 use crate::script::{LogEntry, seconds};
 use crate::worker::{Cursor, Player, Status, Worker};
@@ -35,6 +36,8 @@ struct RunState {
     error: Option<String>,
     /// The values of the knobs that have been turned.
     knobs: BTreeMap<String, f64>,
+    /// The links that have been failed and not restored.
+    failed: Vec<String>,
 }
 
 /// The thresholds of the measured ports over time, as changes have made them.
@@ -50,6 +53,14 @@ struct NewSamples<'s> {
     run: &'static str,
     #[serde(flatten)]
     samples: &'s Samples,
+}
+
+/// What was seen of groups and of watched flows since the last time.
+#[derive(Debug, Serialize)]
+struct NewProbes<'p> {
+    run: &'static str,
+    #[serde(flatten)]
+    probes: &'p Probes,
 }
 
 /// What one viewer has seen of a run.
@@ -165,6 +176,14 @@ impl Seen {
             let samples = &news.samples;
             events.extend(event("samples", &NewSamples { run, samples }));
         }
+        if let Some(flows) = news.watched {
+            let watched = serde_json::json!({ "run": run, "flows": flows });
+            events.extend(event("watched", &watched));
+        }
+        if !news.probes.time.is_empty() {
+            let probes = &news.probes;
+            events.extend(event("probes", &NewProbes { run, probes }));
+        }
         Ok(())
     }
 }
@@ -182,6 +201,7 @@ impl RunState {
             knobs: turned
                 .map(|(knob, value)| (knob.to_owned(), value))
                 .collect(),
+            failed: player.run.failed(),
         }
     }
 }

@@ -4,15 +4,18 @@
 //! |---|---|
 //! | `/?token=…` | the page; the token lets the browser in |
 //! | `/api/scenario`, `/api/summary`, `/api/flows`, `/api/completions`, `/api/save` | what there is |
+//! | `/api/digest`, `/api/packets` | what a run that is simulated again for it gives |
 //! | `/api/events` | what happens, as server-sent events |
-//! | `/api/control`, `/api/speed`, `/api/change`, `/api/undo`, `/api/fork`, `/api/close` | what to do |
+//! | `/api/control`, `/api/speed`, `/api/change`, `/api/watch`, `/api/undo`, `/api/fork`, `/api/close` | what to do |
 
 mod access;
 mod asked;
 mod assets;
 mod events;
+mod finished;
 mod queries;
 mod requests;
+mod simulated;
 mod viewers;
 
 use std::future::Future;
@@ -25,8 +28,10 @@ use axum::middleware;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use crate::error::StudioError;
+use crate::finished::FinishedRun;
 use crate::script::Script;
 use crate::session::Session;
 use access::Access;
@@ -45,8 +50,10 @@ pub struct Address {
 #[derive(Debug)]
 struct Studio {
     session: Session,
-    access: Access,
+    access: Arc<Access>,
     viewers: Viewers,
+    /// Limits the runs that are simulated again for an answer.
+    simulations: Semaphore,
 }
 
 /// Serves the page of a script at `address`, port 0 for any, until `stopped` is ready. `ready` is told where it is.
@@ -60,18 +67,12 @@ pub async fn serve(
     stopped: impl Future<Output = ()>,
 ) -> Result<(), StudioError> {
     let session = Session::new(script)?;
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|source| StudioError::Listen { address, source })?;
-    let socket = listener.local_addr().map_err(StudioError::Serve)?;
-    let access = Access::new(socket)?;
-    let address = Address {
-        url: access.url(),
-        socket,
-    };
+    let (listener, access, address) = listen(address).await?;
     let studio = Arc::new(Studio {
         session,
         access,
         viewers: Viewers::default(),
+        simulations: Semaphore::new(simulated::AT_ONCE),
     });
     let server = axum::serve(listener, router(Arc::clone(&studio)));
     ready(&address);
@@ -82,27 +83,71 @@ pub async fn serve(
     }
 }
 
-fn router(studio: Arc<Studio>) -> Router {
-    let guard = middleware::from_fn_with_state(Arc::clone(&studio), access::guard);
-    Router::new()
-        .route("/", get(assets::page))
+/// Serves the page of a finished run as [`serve`] does, to be looked at.
+///
+/// # Errors
+/// The address cannot be used.
+pub async fn show(
+    run: FinishedRun,
+    address: SocketAddr,
+    ready: impl FnOnce(&Address),
+    stopped: impl Future<Output = ()>,
+) -> Result<(), StudioError> {
+    let (listener, access, address) = listen(address).await?;
+    let server = axum::serve(listener, guarded(finished::routes(run), access));
+    ready(&address);
+    tokio::select! {
+        served = server.into_future() => served.map_err(StudioError::Serve),
+        () = stopped => Ok(()),
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, Arc<Access>, Address), StudioError> {
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|source| StudioError::Listen { address, source })?;
+    let socket = listener.local_addr().map_err(StudioError::Serve)?;
+    let access = Access::new(socket)?;
+    let address = Address {
+        url: access.url(),
+        socket,
+    };
+    Ok((listener, Arc::new(access), address))
+}
+
+/// Adds the files of the page, and lets nobody in without the token.
+fn guarded(routes: Router, access: Arc<Access>) -> Router {
+    let page = {
+        let access = Arc::clone(&access);
+        move || async move { assets::page(&access) }
+    };
+    routes
+        .route("/", get(page))
         .route("/studio.js", get(assets::script))
         .route("/studio.css", get(assets::style))
+        .layer(middleware::from_fn_with_state(access, access::guard))
+}
+
+fn router(studio: Arc<Studio>) -> Router {
+    let access = Arc::clone(&studio.access);
+    let routes = Router::new()
         .route("/api/scenario", get(queries::scenario))
         .route("/api/summary", get(queries::summary))
         .route("/api/flows", get(queries::flows))
         .route("/api/completions", get(queries::completions))
+        .route("/api/digest", get(simulated::digest))
+        .route("/api/packets", get(simulated::packets))
         .route("/api/save", get(queries::save))
         .route("/api/events", get(events::events))
         .route("/api/control", post(requests::control))
         .route("/api/speed", post(requests::speed))
         .route("/api/change", post(requests::change))
+        .route("/api/watch", post(requests::watch))
         .route("/api/undo", post(requests::undo))
         .route("/api/fork", post(requests::fork))
         .route("/api/close", post(requests::close))
         .fallback(|| async { refusal(StatusCode::NOT_FOUND, "there is no such page") })
-        .layer(guard)
-        .with_state(studio)
+        .with_state(studio);
+    guarded(routes, access)
 }
 
 /// An answer that refuses, with the reason for people.
@@ -115,8 +160,12 @@ impl IntoResponse for StudioError {
     fn into_response(self) -> Response {
         let status = match self {
             Self::NoRun(_) => StatusCode::NOT_FOUND,
-            Self::TwoRuns => StatusCode::CONFLICT,
-            Self::Stopped | Self::Serve(_) | Self::Listen { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TwoRuns | Self::IsFinished => StatusCode::CONFLICT,
+            Self::Stopped
+            | Self::Serve(_)
+            | Self::Listen { .. }
+            | Self::Files(_)
+            | Self::Output(_) => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         refusal(status, self)

@@ -7,23 +7,24 @@ use axum::http::header::{CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse, Json, Response};
 use serde::{Deserialize, Serialize};
 use weir_results::{RunSummary, Slowdowns};
-use weir_units::{Duration, Time};
+use weir_units::Duration;
 
 use super::Studio;
 use super::asked::Parameters;
 use crate::description::Description;
 use crate::error::StudioError;
+use crate::flow_rows::FlowRow;
 use crate::samples::Recording;
 use crate::session::NAMES;
 use crate::worker::Player;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct OfRun {
-    run: Option<String>,
+    pub(super) run: Option<String>,
 }
 
 impl OfRun {
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.run.as_deref().unwrap_or(NAMES[0])
     }
 }
@@ -66,8 +67,8 @@ pub(super) struct Search {
     run: Option<String>,
     /// A part of a flow's name or of its hosts' names.
     #[serde(default)]
-    search: String,
-    limit: Option<usize>,
+    pub(super) search: String,
+    pub(super) limit: Option<usize>,
 }
 
 /// Open flows, the slowest first.
@@ -78,24 +79,23 @@ pub(super) struct Flows {
     flows: Vec<FlowRow>,
 }
 
-/// A flow: seconds, bytes, bits per second.
-#[derive(Debug, Serialize)]
-struct FlowRow {
-    name: String,
-    source: String,
-    destination: String,
-    started: f64,
-    delivered: u64,
-    goodput: u64,
-    window: Option<u64>,
-    rtt: Option<f64>,
-    marks: u64,
-    retransmitted: u64,
-    timeouts: u64,
+impl Flows {
+    /// Returns those that match, the slowest first.
+    pub(super) fn slowest(
+        flows: impl Iterator<Item = FlowRow>,
+        search: &str,
+        limit: usize,
+    ) -> Self {
+        let mut flows: Vec<FlowRow> = flows.filter(|flow| flow.matches(search)).collect();
+        flows.sort_by_key(|flow| flow.goodput);
+        let total = flows.len();
+        flows.truncate(limit);
+        Self { total, flows }
+    }
 }
 
 /// The flows of an answer at most.
-const MOST_FLOWS: usize = 1_000;
+pub(super) const MOST_FLOWS: usize = 1_000;
 
 pub(super) async fn flows(
     State(studio): State<Arc<Studio>>,
@@ -110,38 +110,12 @@ pub(super) async fn flows(
 }
 
 fn find_flows(player: &Player, search: &str, limit: usize) -> Flows {
-    let mut flows: Vec<_> = (player.run.simulation().open_flows())
-        .filter(|flow| {
-            let record = &flow.record;
-            search.is_empty()
-                || record.source.contains(search)
-                || record.destination.contains(search)
-                || format!("{}/{}", record.group, record.index).contains(search)
-        })
-        .collect();
-    flows.sort_by_key(|flow| flow.record.goodput);
-    let total = flows.len();
-    flows.truncate(limit);
-    let rows = flows.into_iter().map(|flow| {
-        let record = flow.record;
-        FlowRow {
-            name: format!("{}/{}", record.group, record.index),
-            source: record.source.to_owned(),
-            destination: record.destination.to_owned(),
-            started: record.start.since(Time::ZERO).as_secs_f64(),
-            delivered: record.counters.delivered.bytes(),
-            goodput: record.goodput.bits_per_second(),
-            window: flow.window.map(|window| window.bytes()),
-            rtt: record.smoothed_rtt.map(Duration::as_secs_f64),
-            marks: record.counters.marks,
-            retransmitted: record.counters.retransmitted.bytes(),
-            timeouts: record.counters.timeouts,
-        }
-    });
-    Flows {
-        total,
-        flows: rows.collect(),
-    }
+    let open = player.run.simulation().open_flows();
+    Flows::slowest(
+        open.map(|flow| FlowRow::of(&flow.record, flow.window)),
+        search,
+        limit,
+    )
 }
 
 /// The completed transfers of a group.
@@ -170,7 +144,11 @@ pub(super) async fn completions(
     Ok(Json(completions.await?))
 }
 
-fn completions_of(recording: &Recording, place: usize, group: String) -> Option<Completions> {
+pub(super) fn completions_of(
+    recording: &Recording,
+    place: usize,
+    group: String,
+) -> Option<Completions> {
     let transfers = recording.transfers.iter();
     let transfers: Vec<_> = transfers
         .filter(|(_, group, _)| *group == place)

@@ -96,6 +96,21 @@ pub(super) async fn change(State(studio): State<Arc<Studio>>, Body(turn): Body<T
 }
 
 #[derive(Debug, Deserialize)]
+pub(super) struct Watched {
+    run: String,
+    /// Names of flows.
+    flows: Vec<String>,
+}
+
+pub(super) async fn watch(
+    State(studio): State<Arc<Studio>>,
+    Body(watched): Body<Watched>,
+) -> Response {
+    let Watched { run, flows } = watched;
+    answer(act_on(&studio, &run, move |player| player.watch(&flows)).await)
+}
+
+#[derive(Debug, Deserialize)]
 pub(super) struct Named {
     run: String,
 }

@@ -83,8 +83,9 @@ mod tests {
     fn studio() -> Arc<Studio> {
         Arc::new(Studio {
             session: Session::new(Script::of_file("test.toml", TEXT)).unwrap(),
-            access: Access::new(([127, 0, 0, 1], 1).into()).unwrap(),
+            access: Arc::new(Access::new(([127, 0, 0, 1], 1).into()).unwrap()),
             viewers: Viewers::default(),
+            simulations: tokio::sync::Semaphore::new(1),
         })
     }
 

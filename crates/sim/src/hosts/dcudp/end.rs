@@ -157,6 +157,11 @@ impl End for DcudpEnd {
         }
     }
 
+    fn ce_fraction(&self) -> Option<f64> {
+        let engine = self.engine.as_ref()?;
+        engine.connection.stats().controller.ce_fraction
+    }
+
     fn is_closed(&self) -> bool {
         self.ending.is_some()
     }

@@ -250,6 +250,10 @@ impl End for QuicEnd {
         (window < ByteSize::MAX).then_some(window)
     }
 
+    fn ce_fraction(&self) -> Option<f64> {
+        self.stats()?.paths.first()?.controller.ce_fraction
+    }
+
     fn is_closed(&self) -> bool {
         let connection = self.connection.as_ref();
         connection.is_some_and(|engine| engine.connection.is_closed())

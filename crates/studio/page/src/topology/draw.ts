@@ -25,7 +25,7 @@ export class Drawing {
   private width = 0;
   private largest: number[] = [];
 
-  constructor(private readonly host: HTMLElement, private readonly model: Model, private readonly selection: Selection) {
+  constructor(private readonly host: HTMLElement, private readonly model: Model, private readonly selection: Selection, private readonly show: (port: string) => void) {
     new ResizeObserver(() => this.build()).observe(host);
     model.onChange(() => this.refresh());
     selection.onChange(() => this.refresh());
@@ -101,7 +101,9 @@ export class Drawing {
       // With many ports the list beside is the keyboard's way.
       tabindex: this.model.scenario.ports.length <= 16 ? 0 : -1,
       click: choose,
+      dblclick: () => this.show(link.port),
       keydown: (event: KeyboardEvent) => {
+        if (event.key === "p") this.show(link.port);
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
         choose();
@@ -188,5 +190,5 @@ function loadColour(load: number): string {
 /** Says what the colours and the bars mean. */
 export function key(): HTMLElement {
   return element("p", { class: "aside key" },
-    "Load ", element("span", { class: "scale", "aria-hidden": "true" }), " 0 to 100 % of the link's rate. Bar: queue, lines: thresholds. Choose a port for the plots by a click.");
+    "Load ", element("span", { class: "scale", "aria-hidden": "true" }), " 0 to 100 % of the link's rate. Bar: queue, lines: thresholds. A click on a port chooses it for the plots, a double click (key p) shows its packets.");
 }

@@ -1,22 +1,20 @@
-//! A queue's length over time.
-
-use weir_units::ByteSize;
+//! A value that goes up and down: the least, the mean and the greatest of its samples by column.
 
 use super::COLUMNS;
 
-/// The samples of a port's queue by column.
+/// The samples of a value by column.
 #[derive(Clone, Debug)]
-pub(crate) struct PortTrace(Vec<Samples>);
+pub(crate) struct GaugeTrace(Vec<Samples>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Samples {
     count: u64,
-    sum: u128,
+    sum: f64,
     min: u64,
     max: u64,
 }
 
-/// The samples of one column, in bytes.
+/// The samples of one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ColumnRange {
     pub(crate) min: u64,
@@ -24,21 +22,20 @@ pub(crate) struct ColumnRange {
     pub(crate) max: u64,
 }
 
-impl Default for PortTrace {
+impl Default for GaugeTrace {
     fn default() -> Self {
         Self(vec![Samples::default(); COLUMNS])
     }
 }
 
-impl PortTrace {
-    pub(super) fn take(&mut self, column: usize, queue: ByteSize) {
-        let queue = queue.bytes();
+impl GaugeTrace {
+    pub(super) fn take(&mut self, column: usize, value: u64) {
         if let Some(samples) = self.0.get_mut(column) {
             *samples = samples.with(Samples {
                 count: 1,
-                sum: queue.into(),
-                min: queue,
-                max: queue,
+                sum: value as f64,
+                min: value,
+                max: value,
             });
         }
     }
@@ -48,12 +45,12 @@ impl PortTrace {
         let steps = self.0.chunks(per_step.max(1)).enumerate();
         steps.filter_map(|(step, columns)| {
             let samples = columns.iter().copied().reduce(Samples::with)?;
-            let extent = ColumnRange {
+            let range = ColumnRange {
                 min: samples.min,
-                mean: samples.sum as f64 / samples.count as f64,
+                mean: samples.sum / samples.count as f64,
                 max: samples.max,
             };
-            (samples.count > 0).then_some((step, extent))
+            (samples.count > 0).then_some((step, range))
         })
     }
 }
