@@ -76,7 +76,7 @@ impl Twins {
 
     fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         // Also without a reply, which is then asked for.
-        let may_send = segment.acknowledgment.number() % 5 > 0;
+        let may_send = !segment.acknowledgment.number().is_multiple_of(5);
         let reply = if segment.payload > 0 {
             self.fast.take_data(now, segment, ecn, may_send)
         } else {
