@@ -2,7 +2,7 @@
 """Measures the cost of `weir enforce`: kernel TCP between two network namespaces, with and without it.
 
 make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn`, `crowd`, `rate`, `requests`,
-`cgroup` and `switch`, or the parts named.
+`turns`, `cgroup` and `switch`, or the parts named.
 Needs only Python's standard library, `ip` and a `weir` built with --features weir/bpf.
 """
 
@@ -22,6 +22,7 @@ from bulk import throughput, transfer
 from marking_switch import switch
 from namespaces import Enforcer, Namespaces
 from rate_limit import rate
+from request_turns import request_turns
 from small_requests import requests
 from sockets import sockets
 
@@ -165,6 +166,7 @@ PARTS = {
     "crowd": crowd,
     "rate": rate,
     "requests": requests,
+    "turns": request_turns,
     "cgroup": sockets,
     "switch": switch,
 }
