@@ -2,11 +2,10 @@
 """Measures the cost of `weir enforce`: kernel TCP between two network namespaces, with and without it.
 
 make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn`, `crowd`, `rate`, `requests`,
-`cgroup` and `switch`, or the parts named.
+`turns`, `cgroup` and `switch`, or the parts named.
 Needs only Python's standard library, `ip` and a `weir` built with --features weir/bpf.
 """
 
-import contextlib
 import json
 import os
 import resource
@@ -19,99 +18,26 @@ import sys
 import time
 from pathlib import Path
 
+from bulk import throughput, transfer
 from marking_switch import switch
 from namespaces import Enforcer, Namespaces
 from rate_limit import rate
+from request_turns import request_turns
 from small_requests import requests
 from sockets import sockets
 
 SERVER, CLIENT = "10.67.0.1", "10.67.0.2"
 CUBIC = '[[rules]]\ncongestion = "cubic"\n'
 PASS = "[[rules]]\npass = true\n"
-RUNS, SECONDS = 10, 2.0
+SECONDS = 2.0
 FLOWS, ACTIVE = 20_000, 1_000
-ROUNDS = 7
-
-
-def send_for_ever(out):
-    """Sends until the connection fails, then ends this process."""
-    data = bytes(1 << 18)
-    with contextlib.suppress(OSError):
-        while True:
-            out.sendall(data)
-    os._exit(0)
-
-
-def transfer(spaces, sender, receiver, address, seconds):
-    """Goodput in Gbit/s of one bulk connection. A separate process sends, because two Python threads would wait
-    for each other."""
-    with spaces.inside(receiver):
-        listener = socket.create_server((address, 0))
-    with spaces.inside(sender):
-        out = socket.create_connection(listener.getsockname())
-    into, _ = listener.accept()
-    child = os.fork()
-    if child == 0:
-        into.close()
-        send_for_ever(out)
-    out.close()
-    buffer, received, begun = bytearray(1 << 18), 0, None
-    warm = time.monotonic() + 0.5
-    while True:
-        received += into.recv_into(buffer)
-        now = time.monotonic()
-        if begun is None and now > warm:
-            begun, received = now, 0
-        if begun is not None and now - begun > seconds:
-            break
-    into.close()
-    listener.close()
-    os.waitpid(child, 0)
-    return received * 8 / (now - begun) / 1e9
+ROUNDS = int(os.environ.get("ECN_ROUNDS", "7"))
 
 
 def pair(spaces):
     spaces.join("server", "eth0", "client", "eth0")
     spaces.address("server", "eth0", f"{SERVER}/16")
     spaces.address("client", "eth0", f"{CLIENT}/16")
-
-
-def throughput(weir):
-    print("\nOne kernel-TCP flow over a veth pair, at the sender's interface (eBPF)")
-    results = {"without": [], "all pass": [], "cubic": []}
-    switch = Path("/proc/sys/kernel/bpf_stats_enabled")
-    with Namespaces("server", "client") as spaces:
-        pair(spaces)
-        for _ in range(RUNS):
-            for name, policy in (("without", None), ("all pass", PASS), ("cubic", CUBIC)):
-                running = policy and Enforcer(weir, spaces, "server", policy, ["-i", "eth0"])
-                rate = transfer(spaces, "server", "client", CLIENT, SECONDS)
-                results[name].append(rate)
-                if running:
-                    running.stop()
-        before = switch.read_text()
-        switch.write_text("1")
-        running = Enforcer(weir, spaces, "server", CUBIC, ["-i", "eth0"])
-        cpu = running.cpu()
-        transfer(spaces, "server", "client", CLIENT, SECONDS)
-        cpu, costs, totals = running.cpu() - cpu, running.programs(), running.status()["totals"]
-        running.stop()
-        switch.write_text(before)
-    base = statistics.median(results["without"])
-    for name, rates in results.items():
-        rate = statistics.median(rates)
-        low, high = min(rates), max(rates)
-        print(f"  {name:10} {rate:6.2f} Gbit/s ({low:.2f} to {high:.2f}), {100 * (rate / base - 1):+.1f} %")
-    for runs, nanos in costs:
-        if runs:
-            print(f"  a program of the two: {runs} runs, {nanos / runs:.0f} ns each, measuring included")
-    sent = totals["delivered"] / 1e9
-    nanos = sum(nanos for _, nanos in costs)
-    print(
-        f"  for each GB: {nanos / sent / 1e6:.1f} ms in the programs, {1e3 * cpu / sent:.1f} ms in user space,"
-        f" {totals['kernel']['reports'] / sent:.0f} reports"
-    )
-    print(f"wanted: within 5 %, below 1000 ns; medians of {RUNS} interleaved runs of {SECONDS} s")
 
 
 def inline(weir):
@@ -145,13 +71,13 @@ def ecn(weir):
         f"\nThe same with `net.ipv4.tcp_ecn` 0, 1 and 2 at both ends: medians of {ROUNDS} interleaved runs of 1 s"
     )
     listed = subprocess.run([weir, "algorithms", "--json"], check=True, capture_output=True).stdout
-    names = [one["name"] for one in json.loads(listed)]
+    names = os.environ.get("ECN_ALGORITHMS", "").split() or ["pass", *(one["name"] for one in json.loads(listed))]
     with Namespaces("server", "middle", "client") as spaces:
         spaces.join("server", "eth0", "middle", "lan0")
         spaces.join("middle", "wan0", "client", "eth0")
         spaces.address("server", "eth0", f"{SERVER}/16")
         spaces.address("client", "eth0", f"{CLIENT}/16")
-        for name in ["pass", *names]:
+        for name in names:
             policy = PASS if name == "pass" else CUBIC.replace("cubic", name)
             running = Enforcer(weir, spaces, "middle", policy, ["--inline", "lan0", "wan0"])
             rates, costs = ({mode: [] for mode in "012"} for _ in range(2))
@@ -240,6 +166,7 @@ PARTS = {
     "crowd": crowd,
     "rate": rate,
     "requests": requests,
+    "turns": request_turns,
     "cgroup": sockets,
     "switch": switch,
 }

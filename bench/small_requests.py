@@ -66,10 +66,15 @@ def nginx(spaces, folder, group=None):
         process.wait()
 
 
-def wrk(spaces, keeps):
-    """Requests per second of wrk in the client's namespace, on kept connections or each on a new one."""
+def wrk_command(spaces, keeps, seconds):
+    """wrk in the client's namespace, on kept connections or each request on a new one."""
     command = ["nsenter", f"--net=/run/netns/{spaces.names['client']}", "wrk", "-t1", f"-c{CONNECTIONS}"]
-    command += [f"-d{SECONDS}s"] + ([] if keeps else ["-H", "Connection: close"]) + [f"http://{SERVER}/file"]
+    return command + [f"-d{seconds}s"] + ([] if keeps else ["-H", "Connection: close"]) + [f"http://{SERVER}/file"]
+
+
+def wrk(spaces, keeps):
+    """Requests per second of wrk."""
+    command = wrk_command(spaces, keeps, SECONDS)
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1))
 
@@ -108,9 +113,10 @@ def bridged(spaces):
         spaces.run("middle", "ip link delete bridge0")
 
 
-def compare(spaces, cases):
-    """Measures rounds of all cases, which are functions that return a context; prints the result."""
-    for keeps in (True, False):
+def compare(spaces, cases, kinds=(True, False)):
+    """Measures rounds of all cases, which are functions that return a context; prints the result. A kind is whether
+    connections are kept."""
+    for keeps in kinds:
         found = {name: [] for name in cases}
         for _ in range(ROUNDS):
             for name in random.sample(list(cases), len(cases)):

@@ -62,6 +62,8 @@ struct segment {
 	// The first block, with the newest data (RFC 2018, section 4); both zero if there is none.
 	__u32 latest_start;
 	__u32 latest_end;
+	// The bytes that have arrived twice (RFC 2883).
+	__u32 duplicate;
 };
 
 // Data that the receiver has skipped and not yet received.
@@ -126,6 +128,8 @@ struct flow {
 	// The last acknowledgment passed to the sender, and its window field.
 	__u32 told;
 	__u32 told_window;
+	// The window field that the receiver sent with it.
+	__u32 offered;
 	// The window field sent by the receiver.
 	__u32 window;
 	__u32 in_flight_before;
@@ -165,6 +169,8 @@ struct flow {
 	// Bytes that the receiver has skipped, and the sending time of the newest data arrived then.
 	__u64 skipped;
 	__u64 skipped_at;
+	// Bytes that the receiver has got twice, as it reports.
+	__u64 duplicated;
 	// When data was last retransmitted, and up to which number; senders do so in order.
 	__u64 again_at;
 	__u32 again_upto;
@@ -543,6 +549,7 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 		flow->forged++;
 		return 0;
 	}
+	flow->duplicated += segment->duplicate;
 	flow->in_flight_before = in_flight(flow);
 	note_lack(flow, now);
 	if ((flow->ends & LOCAL_FIN) && ahead(number, flow->fin) >= 0)
@@ -608,7 +615,7 @@ static inline void note_told(struct flow *flow, __u64 now, __u32 acknowledgment,
 // Returns the window field to announce to the sender instead of the receiver's, so that at most
 // `allowed` bytes are outstanding and no less than `floor`. Data that the receiver holds beyond a hole
 // is added, because the window begins at the hole. A duplicate acknowledgment keeps its window, or it
-// would not count as a duplicate (RFC 5681, section 2).
+// would not count as a duplicate (RFC 5681, section 2); one with another window of the receiver is none.
 static inline __u32 told_window(struct flow *flow, __u64 now, const struct segment *segment,
 				__u64 allowed, __u64 floor)
 {
@@ -616,7 +623,7 @@ static inline __u32 told_window(struct flow *flow, __u64 now, const struct segme
 	__u64 most = (allowed + flow->sacked) >> flow->scale;
 	__u64 least = (floor + (1ULL << flow->scale) - 1) >> flow->scale;
 	int repeats = flow->has_told && flow->told == segment->acknowledgment &&
-		      segment->length == 0 && flow->nxt != flow->una;
+		      flow->offered == segment->window && segment->length == 0 && flow->nxt != flow->una;
 
 	if (most < least)
 		most = least;
@@ -626,6 +633,7 @@ static inline __u32 told_window(struct flow *flow, __u64 now, const struct segme
 		window = most;
 	if (window < segment->window)
 		flow->lowered++;
+	flow->offered = segment->window;
 	note_told(flow, now, segment->acknowledgment, window);
 	return window;
 }
@@ -654,6 +662,7 @@ struct report {
 	__u64 marked_answers;
 	__u64 skipped;
 	__u64 skipped_at;
+	__u64 duplicated;
 	// The first `passed_count` entries are delivery points.
 	struct place passed[PLACES];
 };
@@ -694,6 +703,7 @@ static inline void flow_report(struct flow *flow, __u64 now, struct report *repo
 	report->marked_answers = flow->marked_answers;
 	report->skipped = flow->skipped;
 	report->skipped_at = flow->skipped_at;
+	report->duplicated = flow->duplicated;
 	flow->reported_at = now;
 	flow->answers = 0;
 	flow->limited_answers = 0;

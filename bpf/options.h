@@ -91,7 +91,8 @@ static __always_inline __u32 option_word(const struct options *options, __u32 at
 	return bpf_ntohl(word);
 }
 
-// Adds up the SACK blocks above the acknowledgment; blocks below it are duplicates (RFC 2883).
+// Adds up the SACK blocks above the acknowledgment. The first block tells of data that has arrived twice if it is
+// below the acknowledgment, or within the second one (RFC 2883, section 4).
 static __always_inline void read_blocks(const struct options *options, struct segment *segment)
 {
 #pragma clang loop unroll(full)
@@ -102,8 +103,18 @@ static __always_inline void read_blocks(const struct options *options, struct se
 			return;
 		start = option_word(options, options->blocks + place * 8);
 		end = option_word(options, options->blocks + place * 8 + 4);
-		if (ahead(start, segment->acknowledgment) <= 0 || ahead(end, start) <= 0)
+		if (ahead(end, start) <= 0)
 			continue;
+		if (ahead(start, segment->acknowledgment) <= 0) {
+			if (place == 0 && ahead(end, segment->acknowledgment) <= 0)
+				segment->duplicate = end - start;
+			continue;
+		}
+		if (place == 1 && segment->sacked && ahead(start, segment->latest_start) <= 0 &&
+		    ahead(segment->latest_end, end) <= 0) {
+			segment->duplicate = segment->sacked;
+			segment->sacked = 0;
+		}
 		// A duplicate may repeat the first block within a later one.
 		if (place > 0 && segment->sacked && ahead(start, segment->sack_start) >= 0 &&
 		    ahead(end, segment->sack_end) <= 0)

@@ -152,6 +152,7 @@ static __always_inline int take_tcp(const struct tcp_header *tcp, __u32 begin, _
 	packet->segment.sacked = 0;
 	packet->segment.latest_start = 0;
 	packet->segment.latest_end = 0;
+	packet->segment.duplicate = 0;
 	return 1;
 }
 

@@ -125,8 +125,13 @@ struct inet_sock {
 	__u8 tos;
 };
 
+struct tcp_congestion_ops {
+	char name[NAME_LENGTH];
+};
+
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u32 icsk_rto_min;
 	__u32 icsk_delack_max;
 };
@@ -143,6 +148,7 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u64 bytes_acked;
 	__u32 mss_cache;
+	__u32 snd_cwnd;
 	__u32 snd_cwnd_clamp;
 	__u32 srtt_us;
 	__u32 segs_out;

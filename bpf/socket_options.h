@@ -103,6 +103,17 @@ static __always_inline int has_ecn(const struct tcp_sock *tcp)
 	return tcp->ecn_flags & (TCP_ECN_MODE_RFC3168 | TCP_ECN_MODE_ACCECN);
 }
 
+// Reads the name of a socket's algorithm; returns whether it has one. An option of the socket would tell it too, but
+// takes longer.
+static __always_inline int read_congestion(const struct tcp_sock *tcp, char *name)
+{
+	const struct tcp_congestion_ops *algorithm = tcp->inet_conn.icsk_ca_ops;
+
+	if (!algorithm)
+		return 0;
+	return !bpf_probe_read_kernel(name, NAME_LENGTH, algorithm->name);
+}
+
 // DCTCP without ECN would be blind to congestion: such a socket gets Reno, as in Linux's own DCTCP. The
 // programs of the algorithm cannot do that here, as the kernel refuses a change within a change.
 static __always_inline int set_congestion(void *context, const struct tcp_sock *tcp, const struct rule *rule,
@@ -115,7 +126,7 @@ static __always_inline int set_congestion(void *context, const struct tcp_sock *
 	} else {
 		__builtin_memcpy(treatment->now, rule->congestion, NAME_LENGTH);
 	}
-	if (bpf_getsockopt(context, SOL_TCP, TCP_CONGESTION, treatment->before, NAME_LENGTH)) {
+	if (!read_congestion(tcp, treatment->before)) {
 		counts->refused[0]++;
 		return 0;
 	}
@@ -123,6 +134,14 @@ static __always_inline int set_congestion(void *context, const struct tcp_sock *
 		return 1;
 	return note(treatment, counts, 0,
 		    bpf_setsockopt(context, SOL_TCP, TCP_CONGESTION, treatment->now, NAME_LENGTH));
+}
+
+static __always_inline int set_initial_window(void *context, const struct tcp_sock *tcp, const struct rule *rule,
+					      struct treatment *treatment, struct counts *counts)
+{
+	if (tcp->snd_cwnd == rule->initial_window)
+		return 1;
+	return note(treatment, counts, 6, set_number(context, SOL_TCP, TCP_BPF_IW, rule->initial_window));
 }
 
 static __always_inline int set_window(void *context, const struct tcp_sock *tcp, const struct rule *rule,
@@ -183,7 +202,7 @@ static __always_inline void apply(void *context, const struct tcp_sock *tcp, con
 
 	// Before the algorithm begins, which may look at it.
 	if (rule->initial_window && is_new)
-		all &= note(treatment, counts, 6, set_number(context, SOL_TCP, TCP_BPF_IW, rule->initial_window));
+		all &= set_initial_window(context, tcp, rule, treatment, counts);
 	if (rule->max_window)
 		all &= set_window(context, tcp, rule, treatment, counts);
 	if (!(overridden & CONGESTION))
@@ -205,11 +224,11 @@ static __always_inline void apply(void *context, const struct tcp_sock *tcp, con
 }
 
 // Whether the algorithm is still the one that was set, and not the application's choice.
-static __always_inline int is_ours(void *context, const struct treatment *treatment)
+static __always_inline int is_ours(const struct tcp_sock *tcp, const struct treatment *treatment)
 {
 	char current[NAME_LENGTH] = {};
 
-	if (bpf_getsockopt(context, SOL_TCP, TCP_CONGESTION, current, NAME_LENGTH))
+	if (!read_congestion(tcp, current))
 		return 0;
 	// What it has asked for and not got is not its choice.
 	if (treatment->overridden & CONGESTION && same_name(current, treatment->asked))
@@ -224,7 +243,7 @@ static __always_inline void put_back(void *context, const struct tcp_sock *tcp, 
 	__u32 set = treatment->set & ~(treatment->overridden & ~CONGESTION), value;
 	int failed = 0;
 
-	if (set & CONGESTION && is_ours(context, treatment))
+	if (set & CONGESTION && is_ours(tcp, treatment))
 		failed |= bpf_setsockopt(context, SOL_TCP, TCP_CONGESTION, treatment->before, NAME_LENGTH);
 	if (set & WINDOW) {
 		value = treatment->window < LARGEST_INT ? treatment->window : LARGEST_INT;

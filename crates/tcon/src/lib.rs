@@ -53,6 +53,7 @@ mod rate_meter;
 mod report_schedule;
 mod rtt;
 mod stream;
+mod suspected_loss;
 
 pub use cap::{Cap, HOLD};
 pub use counters::{Counters, EnforcementCounters, FlowReport};

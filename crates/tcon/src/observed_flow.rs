@@ -12,6 +12,7 @@ use crate::cap::Cap;
 use crate::flight::distance;
 use crate::flow_controller::FlowController;
 use crate::progress_report::{DeliveryPoint, ProgressReport};
+use crate::suspected_loss::{Repeated, SuspectedLoss, Verdict};
 
 /// This many segments beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
@@ -89,6 +90,10 @@ pub struct ObservedFlow {
     delivered_since_point: u64,
     /// When bytes were declared lost, with the running total of lost bytes, the oldest first.
     losses: VecDeque<(Time, ByteSize)>,
+    /// A loss that may still turn out spurious.
+    suspected: Option<SuspectedLoss>,
+    /// As of the last report without a hole.
+    repeated: Repeated,
 }
 
 impl ObservedFlow {
@@ -118,6 +123,8 @@ impl ObservedFlow {
             in_flight: 0,
             delivered_since_point: 0,
             losses: VecDeque::new(),
+            suspected: None,
+            repeated: Repeated::default(),
         }
     }
 
@@ -212,12 +219,20 @@ impl ObservedFlow {
             self.deliver_next(&mut answers);
         }
         self.find_losses(report);
+        self.revoke_losses(report);
         while answers.left() > 0 {
             self.deliver_next(&mut answers);
         }
         self.rtt = answers.rtt;
         self.delivered = report.delivered;
         self.marked = report.marked;
+        // Senders may retransmit before a loss is certain.
+        if report.sacked.is_zero() && report.duplicates == 0 {
+            self.repeated = Repeated {
+                retransmitted: report.retransmitted,
+                duplicated: report.duplicated,
+            };
+        }
     }
 
     /// Notes data sent since the last report.
@@ -275,8 +290,12 @@ impl ObservedFlow {
         };
         let timed_out = report.timeouts > self.timeouts;
         self.timeouts = report.timeouts;
+        let skipped = (report.skipped - self.skipped).bytes();
         let (summary, sent_at) = if by_sack {
-            ((report.skipped - self.skipped).bytes(), report.skipped_at)
+            (skipped, report.skipped_at)
+        } else if sacked == 0 && skipped > 0 {
+            // The holes were filled between two reports: by retransmissions, or late.
+            (skipped.min(self.newly_repaired(report)), report.skipped_at)
         } else {
             // The lost segments were sent before the acknowledgments that reported the loss.
             (lost.saturating_sub(self.lost), self.newest_sent)
@@ -296,9 +315,40 @@ impl ObservedFlow {
         if timed_out {
             let all = distance(report.nxt, report.una).max(segment);
             self.on_loss(report.now, all, self.newest_sent, LossCause::Timeout);
+            self.suspected = None;
         } else if summary > 0 {
             self.on_loss(report.now, summary, sent_at, LossCause::Acks);
+            self.suspect(summary, sent_at, report);
         }
+    }
+
+    /// Returns the bytes that were retransmitted since the last report without a hole, but for those that had arrived before.
+    fn newly_repaired(&self, report: &ProgressReport) -> u64 {
+        let again = report.retransmitted - self.repeated.retransmitted;
+        (again - (report.duplicated - self.repeated.duplicated)).bytes()
+    }
+
+    /// Notes a loss by acknowledgments, which may have other causes.
+    fn suspect(&mut self, bytes: u64, sent_at: Time, report: &ProgressReport) {
+        let suspected = self.suspected.as_mut();
+        if !suspected.is_some_and(|loss| loss.extend(bytes, sent_at, report)) {
+            let loss = SuspectedLoss::new(bytes, sent_at, report, self.repeated);
+            self.suspected = Some(loss);
+        }
+    }
+
+    /// Tells the controller of a loss that turns out spurious.
+    fn revoke_losses(&mut self, report: &ProgressReport) {
+        let rtt = self.rtt();
+        let Some(suspected) = &mut self.suspected else {
+            return;
+        };
+        match suspected.judge(report, rtt) {
+            Verdict::Open => return,
+            Verdict::Spurious(loss) => self.flow_controller.controller.on_spurious_loss(&loss),
+            Verdict::Confirmed => {}
+        }
+        self.suspected = None;
     }
 
     /// Returns the bytes that are neither acknowledged, SACKed nor lost. Lost bytes count again once

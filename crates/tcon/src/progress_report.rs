@@ -78,4 +78,6 @@ pub struct ProgressReport {
     pub skipped: ByteSize,
     /// When the newest data that had arrived at the last skip was sent.
     pub skipped_at: Time,
+    /// Bytes that the receiver has got twice since the flow began, as it reports (RFC 2883).
+    pub duplicated: ByteSize,
 }

@@ -102,6 +102,7 @@ fn read_report(mut fields: FieldReader<'_>) -> Option<FlowProgress> {
         echo_acks: fields.long()?,
         skipped: fields.size()?,
         skipped_at: fields.time()?,
+        duplicated: fields.size()?,
         delivery_points: read_delivery_points(passed_count, fields)?,
     };
     Some(FlowProgress {

@@ -67,6 +67,7 @@ fn report(now: Time, delivered: u64) -> ProgressReport {
         echo_acks: 0,
         skipped: ByteSize::ZERO,
         skipped_at: Time::ZERO,
+        duplicated: ByteSize::ZERO,
     }
 }
 

@@ -4,7 +4,7 @@
 //   b FIRST SIZE SCALE SACK RTT SENDER_RTT INTERVAL ANSWERS
 //                                        the flow begins; a report is due after both
 //   s NOW SEQUENCE LENGTH FLAGS          the sender has sent
-//   a NOW ACKNOWLEDGMENT LENGTH WINDOW FLAGS START END BYTES LATEST_START LATEST_END TOLD
+//   a NOW ACKNOWLEDGMENT LENGTH WINDOW FLAGS START END BYTES LATEST_START LATEST_END DUPLICATE TOLD
 //                                        the receiver has acknowledged, with SACK; the forwarded window
 
 #include <inttypes.h>
@@ -68,10 +68,10 @@ static void answered(void)
 	int news;
 
 	if (scanf("%" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
-		  " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32,
+		  " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32,
 		  &now, &segment.acknowledgment, &segment.length, &segment.window, &segment.flags,
 		  &segment.sack_start, &segment.sack_end, &segment.sacked, &segment.latest_start,
-		  &segment.latest_end, &told) != 11)
+		  &segment.latest_end, &segment.duplicate, &told) != 12)
 		return;
 	news = flow_answered(&flow, now, &segment);
 	note_told(&flow, now, segment.acknowledgment, told);
@@ -85,9 +85,9 @@ static void answered(void)
 	printf(" %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32,
 	       report.una, report.nxt, report.sacked, report.sack_end, report.duplicates,
 	       report.in_flight_before, report.answers);
-	printf(" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+	printf(" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
 	       report.limited_until, report.answers_from, report.limited_answers,
-	       report.marked_answers, report.skipped, report.skipped_at);
+	       report.marked_answers, report.skipped, report.skipped_at, report.duplicated);
 	for (uint32_t i = 0; i < report.passed_count; i++) {
 		const struct place *place = &report.passed[i];
 

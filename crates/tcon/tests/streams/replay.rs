@@ -108,12 +108,13 @@ fn script(trace: &Trace, reported: Reported) -> String {
         }
         let (start, end, sacked) = blocks(&segment);
         let latest = latest(&segment);
+        let duplicate = duplicate(&segment);
         let number = segment.acknowledgment.number();
         let (window, flags) = (segment.window, flags(&segment));
         let length = segment.payload;
         writeln!(
             script,
-            "a {now} {number} {length} {window} {flags} {start} {end} {sacked} {latest} {told}"
+            "a {now} {number} {length} {window} {flags} {start} {end} {sacked} {latest} {duplicate} {told}"
         )
         .unwrap();
     }
@@ -213,6 +214,16 @@ fn latest(segment: &Segment) -> String {
     })
 }
 
+/// The bytes of a block that tells of data which has arrived twice (RFC 2883).
+fn duplicate(segment: &Segment) -> u64 {
+    let Options::Sack(blocks) = segment.options else {
+        return 0;
+    };
+    let is_below = |end: Sequence| !segment.acknowledgment.precedes(end);
+    let first = blocks.iter().next().filter(|block| is_below(block.end));
+    first.map_or(0, |block| block.end.distance_from(block.start) as u64)
+}
+
 /// The reports, one entry per acknowledgment; `None` where there was none.
 fn reports(trace: &Trace, reported: Reported) -> Vec<Option<ProgressReport>> {
     let directory = tempfile::tempdir().unwrap();
@@ -233,7 +244,7 @@ fn read(line: &str) -> ProgressReport {
     let fields: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
     let time = |at: usize| Time::ZERO + Duration::from_nanos(fields[at]);
     let number = |at: usize| Sequence::new(fields[at] as u32);
-    let (fields, places) = fields.split_at(19);
+    let (fields, places) = fields.split_at(20);
     let mut passed = [None; PLACES];
     for (slot, point) in passed.iter_mut().zip(places.chunks(10)) {
         *slot = Some(milestone(point));
@@ -258,6 +269,7 @@ fn read(line: &str) -> ProgressReport {
         echo_acks: fields[16],
         skipped: bytes(fields[17]),
         skipped_at: time(18),
+        duplicated: bytes(fields[19]),
         delivery_points: passed,
     }
 }
