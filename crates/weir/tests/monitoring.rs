@@ -56,6 +56,13 @@ fn commands() -> Vec<(&'static str, Vec<Description>)> {
             }),
         ),
         (
+            "`weir tunnel client`, `weir tunnel server`",
+            registered(|registry| {
+                weir_tunnel::register_metrics(registry);
+                weir_traffic::throughput::register_metrics(registry);
+            }),
+        ),
+        (
             "`weir perf server`, and endpoints of `weir-net`",
             registered(weir_traffic::throughput::register_metrics),
         ),
