@@ -87,6 +87,44 @@ impl RecvStream {
         self.poll_engine(cx, |state, id| state.engine.read(id, max))
     }
 
+    /// Appends the available chunks to `chunks`, without a copy, until they have at least `enough` bytes
+    /// together, and waits until there is any; returns whether more may come, `false` at the stream's
+    /// end. Several chunks cost one visit to the connection.
+    ///
+    /// # Errors
+    /// [`ReadError`] where nothing more can be read.
+    pub fn poll_read_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        enough: usize,
+        chunks: &mut impl Extend<Bytes>,
+    ) -> Poll<Result<bool, ReadError>> {
+        let mut is_end = false;
+        let read = self.poll_engine(cx, |state, id| {
+            let mut total = 0;
+            while total < enough {
+                match state.engine.read(id, enough - total) {
+                    Ok(Some(chunk)) => {
+                        total += chunk.len();
+                        chunks.extend([chunk]);
+                    }
+                    Ok(None) => {
+                        is_end = true;
+                        break;
+                    }
+                    Err(weir_quic::ReadError::Blocked) if total > 0 => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(Some(()))
+        });
+        let more = ready!(read)?.is_some() && !is_end;
+        if !more {
+            self.state = ReadState::Finished;
+        }
+        Poll::Ready(Ok(more))
+    }
+
     /// Reads all bytes up to the stream's end, `limit` at most.
     ///
     /// # Errors

@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod access;
 mod changes;
 mod check;
 mod deadlines;
@@ -42,6 +43,10 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+pub use access::{
+    AccessPolicy, AccessRequest, AccessRule, ClientPattern, ClientPatternError, HostPattern,
+    HostPatternError,
+};
 pub use changes::RuleChange;
 pub use check::{RuleFinding, Severity};
 pub use deadlines::{DeadlinePolicy, DeadlineRule};

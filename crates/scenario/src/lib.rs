@@ -90,12 +90,14 @@ pub use loader::{Document, PluginNameError, Setting, SettingError};
 pub use measurements::{Measurements, Reduction};
 pub use packetization::{Packetization, PathLink, TransferPackets};
 pub use policy_file::{
-    CheckedPolicy, load_deadlines, load_policy, load_policy_for, parse_deadlines, parse_policy,
-    parse_policy_for,
+    CheckedPolicy, load_access, load_deadlines, load_policy, load_policy_for, parse_access,
+    parse_deadlines, parse_policy, parse_policy_for,
 };
 pub use quantity::Quantity;
 pub use queue::{Discipline, PriorityClass, Queue, Red, RedLength};
-pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
+pub use reference::{
+    access_key_reference, deadline_key_reference, key_reference, policy_key_reference,
+};
 pub use scenario::Scenario;
 pub use sed::{RttAverage, SedAllocation, SedLate, SedOptions};
 pub use topology::{

@@ -59,6 +59,11 @@ pub fn deadline_key_reference() -> String {
     page(policy_file::DEADLINE_SECTIONS.into_iter())
 }
 
+/// Returns the same for an access file.
+pub fn access_key_reference() -> String {
+    page(policy_file::ACCESS_SECTIONS.into_iter())
+}
+
 fn page(sections: impl Iterator<Item = &'static Section>) -> String {
     let mut page = String::new();
     for section in sections {

@@ -1,12 +1,12 @@
-//! `docs/scenario.md`, `docs/policy.md` and `docs/deadlines.md` list every key of the schema.
+//! `docs/scenario.md`, `docs/policy.md`, `docs/deadlines.md` and `docs/tunnel.md` list every key of the schema.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
 use weir_scenario::{
-    Scenario, deadline_key_reference, key_reference, parse_deadlines, parse_policy,
-    policy_key_reference,
+    Scenario, access_key_reference, deadline_key_reference, key_reference, parse_access,
+    parse_deadlines, parse_policy, policy_key_reference,
 };
 
 const BEGIN: &str =
@@ -25,6 +25,11 @@ fn the_page_on_policies_has_the_list_of_keys() {
 #[test]
 fn the_page_on_deadlines_has_the_list_of_keys() {
     check("deadlines.md", &deadline_key_reference());
+}
+
+#[test]
+fn the_page_on_tunnels_has_the_list_of_keys() {
+    check("tunnel.md", &access_key_reference());
 }
 
 /// With `UPDATE_DOCS=1` in the environment the list is written instead of compared.
@@ -75,5 +80,14 @@ fn the_examples_of_deadlines_load() {
         let text = block.split("```").next().unwrap();
         parse_deadlines("docs/deadlines.md", text)
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+}
+
+#[test]
+fn the_examples_of_access_policies_load() {
+    let page = include_str!("../../../docs/tunnel.md");
+    let blocks = page.split("```toml\n").skip(1);
+    for text in blocks.filter_map(|block| block.split("```").next()) {
+        parse_access("docs/tunnel.md", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
 }

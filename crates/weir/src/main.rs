@@ -32,6 +32,7 @@ mod service_manager;
 mod studio;
 mod sweep;
 mod tune;
+mod tunnel;
 
 use std::process::ExitCode;
 
@@ -59,6 +60,7 @@ Examples:
   weir perf server                    wait for throughput tests; prints what clients need
   weir perf client HOST --pin 3f5a…   measure the throughput to that server
   weir copy FILE HOST: --pin 3f5a…    copy files to where `weir copy serve` runs
+  weir tunnel client …                TCP applications over DCQUIC, without a change to them
   weir enforce -i eth0 --policy FILE  give TCP flows another congestion control than their own
   weir controller                     hold the policy of all hosts, for `weir policy push`
   weir algorithms                     list the congestion control algorithms
@@ -98,6 +100,9 @@ enum Command {
     Perf(perf::Perf),
     /// Copy files to another machine, resumable and verified
     Copy(copy::Copy),
+    /// Carry TCP applications over DCQUIC, without a change to them
+    #[command(subcommand)]
+    Tunnel(tunnel::Tunnel),
     /// List the live runs on this machine, and remove the remains of killed ones
     #[command(subcommand)]
     Lab(lab::Lab),
@@ -147,6 +152,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(bench) => bench.run(),
         Command::Perf(perf) => perf.run(),
         Command::Copy(copy) => copy.run(),
+        Command::Tunnel(tunnel) => tunnel.run(),
         Command::Lab(lab) => lab.run(),
         Command::LabHost(host) => host.run(),
         Command::Algorithms(algorithms) => algorithms.run(),

@@ -59,6 +59,13 @@ fn commands() -> Vec<(&'static str, Vec<Description>)> {
             "`weir perf server`, and endpoints of `weir-net`",
             registered(weir_traffic::throughput::register_metrics),
         ),
+        (
+            "`weir tunnel client`, `weir tunnel server`",
+            registered(|registry| {
+                weir_tunnel::register_metrics(registry);
+                weir_traffic::throughput::register_metrics(registry);
+            }),
+        ),
     ]
 }
 

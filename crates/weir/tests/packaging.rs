@@ -13,11 +13,13 @@ use std::process::{Command, Stdio};
 
 use support::run;
 
-const UNITS: [&str; 4] = [
+const UNITS: [&str; 6] = [
     "weir-controller",
     "weir-enforce",
     "weir-sed-agent",
     "weir-sed-controller",
+    "weir-tunnel-client",
+    "weir-tunnel-server",
 ];
 
 fn deploy(file: &str) -> PathBuf {

@@ -7,6 +7,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use weir_quic::crypto::tls::provider;
 
+use super::pin::PinnedClients;
 use super::spiffe::SpiffeClients;
 use super::{Crls, Fingerprint, Roots, SpiffeId, TlsError};
 use crate::PeerIdentity;
@@ -17,6 +18,8 @@ pub(super) struct ClientAuth {
     pub(super) roots: Option<Roots>,
     pub(super) crls: Option<Crls>,
     pub(super) spiffe: Vec<SpiffeId>,
+    /// Without authorities: exactly these certificates.
+    pub(super) pinned: Vec<Fingerprint>,
     pub(super) is_optional: bool,
 }
 
@@ -24,8 +27,12 @@ impl ClientAuth {
     /// Returns the verifier; `None` where clients need no certificate.
     pub(super) fn verifier(&self) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
         let Some(roots) = &self.roots else {
-            return self.check_unused().map(|()| None);
+            self.check_unused()?;
+            return Ok(self.pinned());
         };
+        if !self.pinned.is_empty() {
+            return Err(TlsError::ClientRootsAndFingerprints);
+        }
         let lists = self.crls.as_ref().map_or(&[][..], Crls::lists);
         let builder = WebPkiClientVerifier::builder_with_provider(roots.store(), provider())
             .with_crls(lists.iter().cloned());
@@ -42,6 +49,13 @@ impl ClientAuth {
                 expected: self.spiffe.clone(),
             }),
         }))
+    }
+
+    fn pinned(&self) -> Option<Arc<dyn ClientCertVerifier>> {
+        if self.pinned.is_empty() {
+            return None;
+        }
+        Some(Arc::new(PinnedClients::new(&self.pinned, &provider())))
     }
 
     fn check_unused(&self) -> Result<(), TlsError> {
@@ -79,6 +93,8 @@ impl ClientAuth {
         add(b"workloads");
         let ids = self.spiffe.iter().map(SpiffeId::to_string);
         ids.for_each(|id| add(id.as_bytes()));
+        add(b"pinned");
+        self.pinned.iter().for_each(|pin| add(&pin.bytes()));
         Fingerprint::of(&bytes)
     }
 }

@@ -62,6 +62,11 @@ pub enum TlsError {
         /// The setting.
         setting: &'static str,
     },
+    /// Clients are accepted in two ways that do not go together.
+    #[error(
+        "`client_roots` and `client_fingerprints` are two ways to accept clients: use one of them"
+    )]
+    ClientRootsAndFingerprints,
     /// A rustls configuration without an application protocol.
     #[error("the rustls configuration has no application protocol (ALPN), which QUIC needs")]
     NoApplicationProtocol,

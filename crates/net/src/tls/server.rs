@@ -16,8 +16,8 @@ use super::reload::{Counters, Reloadable, reload_every};
 use super::resolver::IdentityResolver;
 use super::sessions::Sessions;
 use super::{
-    Crls, DEFAULT_APPLICATION_PROTOCOL, Identity, Reload, ReloadCounters, Roots, SpiffeId,
-    TicketKeys, TlsError,
+    Crls, DEFAULT_APPLICATION_PROTOCOL, Fingerprint, Identity, Reload, ReloadCounters, Roots,
+    SpiffeId, TicketKeys, TlsError,
 };
 use crate::clock::Clock;
 
@@ -104,6 +104,16 @@ impl ServerTls {
         self
     }
 
+    /// Accepts only clients whose certificate has one of these fingerprints, whatever its names, dates and
+    /// issuer. Not together with [`Self::client_roots`].
+    pub fn client_fingerprints(
+        mut self,
+        fingerprints: impl IntoIterator<Item = Fingerprint>,
+    ) -> Self {
+        self.clients.pinned = fingerprints.into_iter().collect();
+        self
+    }
+
     /// Accepts clients without a certificate too; those with a certificate still have to have a valid
     /// one. Needs [`Self::client_roots`].
     pub fn client_auth_optional(mut self) -> Self {
@@ -177,7 +187,8 @@ impl ServerTls {
     /// # Errors
     /// [`TlsError::Rustls`] where rustls rejects an identity, and without any cipher suite;
     /// [`TlsError::Verifier`] where it rejects the client authorities or lists;
-    /// [`TlsError::WithoutClientRoots`] and [`TlsError::EarlyDataWithTicketKeys`] where settings do
+    /// [`TlsError::WithoutClientRoots`], [`TlsError::ClientRootsAndFingerprints`] and
+    /// [`TlsError::EarlyDataWithTicketKeys`] where settings do
     /// not go together; [`TlsError::Quic`] where QUIC cannot use the configuration.
     pub fn build(self) -> Result<ServerCredentials, TlsError> {
         let sessions = Arc::new(Sessions::new(SESSIONS));

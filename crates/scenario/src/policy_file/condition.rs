@@ -3,7 +3,10 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use weir_policy::{CgroupPath, CommandPattern, Dscp, NamePattern, PortRange, Prefix, User};
+use weir_policy::{
+    CgroupPath, ClientPattern, CommandPattern, Dscp, HostPattern, NamePattern, PortRange, Prefix,
+    User,
+};
 
 use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
@@ -43,6 +46,16 @@ impl Condition for User {
 
 impl Condition for CommandPattern {
     const ACCEPTS: &str = "a process's name, a beginning of names such as \"java*\", or a list";
+}
+
+impl Condition for ClientPattern {
+    const ACCEPTS: &str = "a SPIFFE ID such as \"spiffe://prod/web\", all below one such as \"spiffe://prod/*\", the \
+                           SHA-256 of a certificate, or a list of these";
+}
+
+impl Condition for HostPattern {
+    const ACCEPTS: &str =
+        "a name such as \"redis.svc\", all below a domain such as \"*.svc\", or a list of these";
 }
 
 impl<T: Condition> Accepted for Vec<T> {

@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod access;
 mod canary;
 pub(crate) mod condition;
 mod deadlines;
@@ -34,6 +35,8 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use access::SECTIONS as ACCESS_SECTIONS;
+pub use access::{load_access, parse_access};
 pub(crate) use deadlines::SECTIONS as DEADLINE_SECTIONS;
 pub use deadlines::{load_deadlines, parse_deadlines};
 pub(crate) use policy::SECTIONS as POLICY_SECTIONS;

@@ -1,0 +1,77 @@
+//! UDP flows of clients to their destinations.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::UdpSocket;
+use weir_net::{Connection, RecvStream, SendStream};
+
+use super::Shared;
+use super::connect::resolve;
+use crate::carrier::CarrierKind;
+use crate::flows::{Flow, Flows, LARGEST};
+use crate::header::Header;
+use crate::identity::ClientIdentity;
+use crate::refusal::Refusal;
+
+/// A client's connection with its flows.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    pub(super) connection: Connection,
+    pub(super) flows: Flows,
+}
+
+/// Opens a socket to a flow's destination.
+///
+/// # Errors
+/// Why the client has no flow.
+pub(super) async fn open(
+    shared: &Shared,
+    client: &ClientIdentity,
+    header: &Header,
+) -> Result<UdpSocket, Refusal> {
+    let addresses = resolve(shared, client, &header.destination).await?;
+    let address = addresses.first().ok_or(Refusal::NotFound)?;
+    let any: SocketAddr = match address {
+        SocketAddr::V4(_) => ([0; 4], 0).into(),
+        SocketAddr::V6(_) => ([0u16; 8], 0).into(),
+    };
+    let socket = UdpSocket::bind(any).await.map_err(|_| Refusal::TooMany)?;
+    let connected = socket.connect(address).await;
+    connected.map_err(|_| Refusal::Unreachable)?;
+    Ok(socket)
+}
+
+/// Carries a flow until the client ends it, or nothing has come for long.
+pub(super) async fn carry(
+    datagrams: &Datagrams,
+    (mut send, mut stream): (SendStream, RecvStream),
+    socket: UdpSocket,
+    header: &Header,
+    shared: &Shared,
+) {
+    let counters = shared.counters.tunnel(&header.destination.to_string());
+    let _open = counters.open(CarrierKind::Dcquic);
+    let socket = Arc::new(socket);
+    let number = stream.id().as_u64();
+    let flow = Arc::new(Flow::new(socket.clone(), None, counters.clone()));
+    datagrams.flows.insert(number, flow.clone());
+    let replies = async {
+        let mut buffer = vec![0; LARGEST];
+        loop {
+            // An error is that of an earlier datagram (ICMP): the flow goes on.
+            if let Ok(length) = socket.recv(&mut buffer).await {
+                flow.send(&datagrams.connection, number, &buffer[..length]);
+            }
+        }
+    };
+    tokio::select! {
+        () = replies => {}
+        () = flow.idle() => {}
+        // Nothing follows the header: the stream ends with the flow.
+        _ = stream.read_chunk(1) => {}
+    }
+    datagrams.flows.remove(number);
+    // Where the connection is over the client knows.
+    let _ = send.finish();
+}
