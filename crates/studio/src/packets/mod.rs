@@ -243,9 +243,9 @@ mod tests {
     #[test]
     fn a_ports_packets_are_those_of_all_flows_and_a_full_buffer_loses_some() {
         let small = TEXT
-            .replace("30KB", "unlimited")
+            .replace("\"step\", ecn_threshold = \"30KB\"", "\"drop-tail\"")
             .replace("200KB", "20KB")
-            .replace("\"dctcp\"\nworkload", "\"cubic\"\nworkload");
+            .replace("= \"dctcp\"", "= \"cubic\"");
         let port = Whose::Port("bottleneck".to_owned());
         let mut lost = 0;
         let mut retransmitted = 0;
