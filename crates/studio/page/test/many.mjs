@@ -2,7 +2,7 @@
 //   node test/many.mjs GROUPS PORTS
 const [groups, ports] = process.argv.slice(2).map(Number);
 const lines = [
-  'title = "Many groups and ports"', 'source = "a test of reports"', 'duration = "40ms"', "",
+  'title = "Many groups and ports"', 'source = "a test of reports"', 'duration = "12ms"', "",
   "[star]", 'rate = "10Gbps"', 'delay = "10us"', 'queue = { kind = "step", ecn_threshold = "100KB", buffer = "1MB" }',
   "[star.hosts.source]", "count = 64", "[star.hosts.leaf]", `count = ${ports}`, "",
   "[measurements]", 'sample_interval = "1ms"', 'ports = "switch->leaf*"',
