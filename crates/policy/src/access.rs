@@ -144,9 +144,10 @@ impl FromStr for ClientPattern {
             if !is_name || !(is_below || name.contains('/')) {
                 return Err(wrong());
             }
-            return Ok(match is_below {
-                true => Self::Below(format!("spiffe://{name}/")),
-                false => Self::Exact(text.to_owned()),
+            return Ok(if is_below {
+                Self::Below(format!("spiffe://{name}/"))
+            } else {
+                Self::Exact(text.to_owned())
             });
         }
         let digits: String = text.chars().filter(|char| *char != ':').collect();

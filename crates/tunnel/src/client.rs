@@ -257,9 +257,10 @@ async fn join_all<F: Future<Output = ()> + Send>(futures: Vec<F>) {
     let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
     std::future::poll_fn(|cx| {
         futures.retain_mut(|future| future.as_mut().poll(cx).is_pending());
-        match futures.is_empty() {
-            true => std::task::Poll::Ready(()),
-            false => std::task::Poll::Pending,
+        if futures.is_empty() {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
         }
     })
     .await;

@@ -14,8 +14,9 @@ use tracing_subscriber::registry::LookupSpan;
 /// Logs warnings and the commands' own events, and more if the user requests it.
 pub(crate) fn start(verbose: u8) {
     let filter = match verbose {
-        // The targets of this crate's modules begin with `weir::`. The controller tells of versions and hosts itself.
-        0 => "warn,weir::=info,weir_control=info",
+        // The targets of this crate's modules begin with `weir::`. The controller tells of versions and
+        // hosts itself, a tunnel of refusals.
+        0 => "warn,weir::=info,weir_control=info,weir_tunnel=info",
         1 => "info",
         2 => "debug",
         _ => "trace",

@@ -83,9 +83,10 @@ impl Connections {
     /// Returns a connection that is ready and answers: the less loaded one of two at random, or else any.
     pub(super) async fn ready(&self) -> Option<Place> {
         let (one, other) = self.two();
-        let (one, other) = match self.channels[other].load() < self.channels[one].load() {
-            true => (other, one),
-            false => (one, other),
+        let (one, other) = if self.channels[other].load() < self.channels[one].load() {
+            (other, one)
+        } else {
+            (one, other)
         };
         let rest = (0..self.channels.len()).filter(|index| *index != one && *index != other);
         for index in [one, other].into_iter().chain(rest) {

@@ -83,17 +83,19 @@ fn text(found: &Found) -> String {
 }
 
 fn peer_text(text: &mut String, peer: &PeerStatus) {
-    let way = match peer.falls_back {
-        true => "by TLS over TCP, as DCQUIC fails",
-        false => "by DCQUIC",
+    let way = if peer.falls_back {
+        "by TLS over TCP, as DCQUIC fails"
+    } else {
+        "by DCQUIC"
     };
     let _ = writeln!(text, "{} {way}", peer.server);
     for connection in &peer.connections {
         let rtt = connection.rtt_us;
         let rtt = rtt.map_or_else(String::new, |rtt| format!(", RTT {:.3} ms", rtt / 1e3));
-        let known = match connection.known_peer {
-            true => ", without a handshake",
-            false => "",
+        let known = if connection.known_peer {
+            ", without a handshake"
+        } else {
+            ""
         };
         let _ = writeln!(
             text,
