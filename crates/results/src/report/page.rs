@@ -51,9 +51,9 @@ impl Page<'_> {
             self.footer
         );
         if let Some(data) = &self.data {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<script type=\"application/json\" id=\"figures-data\">{data}</script>\n"
+                "<script type=\"application/json\" id=\"figures-data\">{data}</script>"
             );
         }
         let _ = write!(out, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
