@@ -185,7 +185,7 @@ impl Prober {
         self.next += self.interval;
         let mut means = vec![[Mean::default(); 2]; self.groups.len()];
         let mut flows: Vec<Option<Seen>> = vec![None; self.watched.len()];
-        let is_fairness_due = self.probes.time.len() % FAIRNESS_LOOKS == 0;
+        let is_fairness_due = self.probes.time.len().is_multiple_of(FAIRNESS_LOOKS);
         let mut delivered = HashMap::new();
         for flow in simulation.open_flows() {
             let mut names = self.groups.iter();

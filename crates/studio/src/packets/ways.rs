@@ -59,8 +59,18 @@ pub(super) struct Hop {
 struct Identity {
     source: SocketAddr,
     destination: SocketAddr,
-    tcp: Option<(u32, u32, u32, u8, Option<(u32, u32)>)>,
+    tcp: Option<SegmentIdentity>,
     size: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct SegmentIdentity {
+    sequence: u32,
+    acknowledgment: u32,
+    payload: u32,
+    flags: u8,
+    /// The time stamps: the value, and the echo.
+    stamps: Option<(u32, u32)>,
 }
 
 /// Returns the ways of packets, in the order in which they are first seen.
@@ -182,13 +192,13 @@ impl Sent {
 impl Identity {
     fn of(packet: &CapturedPacket) -> Self {
         let tcp = match packet.content {
-            Content::Tcp(segment) => Some((
-                segment.sequence.number(),
-                segment.acknowledgment.number(),
-                segment.payload,
-                segment.flags.bits(),
-                segment.timestamps.map(|stamps| (stamps.value, stamps.echo)),
-            )),
+            Content::Tcp(segment) => Some(SegmentIdentity {
+                sequence: segment.sequence.number(),
+                acknowledgment: segment.acknowledgment.number(),
+                payload: segment.payload,
+                flags: segment.flags.bits(),
+                stamps: segment.timestamps.map(|stamps| (stamps.value, stamps.echo)),
+            }),
             Content::Udp(_) => None,
         };
         Self {
