@@ -142,7 +142,10 @@ impl WindowAllocator {
         let is_near = |(_, _, job): &(&mut u32, &FlowDemand, Job)| job.due <= horizon;
         let in_time = self.with_deadline(settings, flows, true);
         for (window, flow, job) in in_time.take_while(is_near) {
-            *window = (flow.remaining(&job).min(flow.usable)).clamp(1, left + 1);
+            let remaining = flow.remaining(&job);
+            // The next flow begins its slow start before this one has ended.
+            let most = (remaining.div_ceil(2)).max(left / 2).min(left + 1);
+            *window = (remaining.min(flow.usable)).clamp(1, most.max(1));
             left -= flow.expected.clamp(1, *window) - 1;
         }
         let mut taken = 0_u32;
