@@ -297,12 +297,15 @@ impl Controller {
         self.orders.push_back((switch, order));
     }
 
+    /// Returns the port of a flow, if the flow is known.
+    fn port_of(&mut self, switch: u32, flow: &FlowKey) -> Option<&mut Port> {
+        let port = *self.egress_ports.get(&(switch, *flow))?;
+        self.ports.get_mut(&PortId { switch, port })
+    }
+
     /// Updates a flow's row, if it exists.
     fn update(&mut self, switch: u32, flow: &FlowKey, change: impl FnOnce(&mut Entry)) {
-        let Some(port) = self.egress_ports.get(&(switch, *flow)).copied() else {
-            return;
-        };
-        if let Some(port) = self.ports.get_mut(&PortId { switch, port }) {
+        if let Some(port) = self.port_of(switch, flow) {
             port.table.update(flow, change);
         }
     }

@@ -21,8 +21,6 @@ pub enum Refusal {
     TimedOut,
     /// The server has as many connections as it may.
     TooMany,
-    /// The server ends.
-    ShuttingDown,
     /// What was asked for is switched off at the server.
     NotSupported,
     /// A TCP connection that was open was reset.
@@ -31,7 +29,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::BadHeader,
         Self::Forbidden,
         Self::NotFound,
@@ -39,12 +37,11 @@ impl Refusal {
         Self::Unreachable,
         Self::TimedOut,
         Self::TooMany,
-        Self::ShuttingDown,
         Self::NotSupported,
         Self::Reset,
     ];
 
-    /// Returns its code: 1 to 10.
+    /// Returns its code: 1 to 9.
     pub fn code(self) -> u8 {
         match self {
             Self::BadHeader => 1,
@@ -54,9 +51,8 @@ impl Refusal {
             Self::Unreachable => 5,
             Self::TimedOut => 6,
             Self::TooMany => 7,
-            Self::ShuttingDown => 8,
-            Self::NotSupported => 9,
-            Self::Reset => 10,
+            Self::NotSupported => 8,
+            Self::Reset => 9,
         }
     }
 
@@ -77,7 +73,6 @@ impl Refusal {
             Self::Unreachable => "unreachable",
             Self::TimedOut => "timed_out",
             Self::TooMany => "too_many",
-            Self::ShuttingDown => "shutting_down",
             Self::NotSupported => "not_supported",
             Self::Reset => "reset",
         }
@@ -94,7 +89,6 @@ impl std::fmt::Display for Refusal {
             Self::Unreachable => "the destination cannot be reached",
             Self::TimedOut => "the destination did not answer in time",
             Self::TooMany => "the server has as many connections as it may",
-            Self::ShuttingDown => "the server shuts down",
             Self::NotSupported => "the server does not carry this protocol",
             Self::Reset => "the connection was reset",
         })

@@ -36,7 +36,7 @@ pub struct ControllerConfig {
     /// The least window of a flow without deadline, in segments ([`Method::Paper`] and
     /// [`Method::Planned`]).
     pub base: u32,
-    /// The least share of the windows of all flows without deadline together
+    /// The least share of all flows without deadline together, of what was acknowledged in the last seconds
     /// ([`Method::EarliestDeadline`]), from 0 to 1.
     pub best_effort: f64,
     /// How late flows are treated.

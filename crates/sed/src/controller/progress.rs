@@ -49,7 +49,7 @@ impl Port {
         };
         let measured = self.pipe.total(packets(threshold), packets(recovery));
         let total = measured.unwrap_or(settings.total).max(1);
-        // Flows without deadline have what their windows of one segment let pass, at least.
+        // While it is met, windows of one segment are enough.
         let is_share_met = self.share.is_at_least(settings.best_effort);
         AllocationSettings {
             total: total.min(most),
@@ -96,20 +96,21 @@ impl Controller {
         queues: &[QueueState],
     ) {
         for reported in flows {
-            let (mut is_complete, mut has_deadline, mut delivered) = (false, false, 0);
-            self.update(switch, &reported.flow, |entry| {
-                delivered = reported.acknowledged.saturating_sub(entry.acknowledged);
-                has_deadline = entry.demand.is_some() && entry.deadline() > now;
+            let Some(port) = self.port_of(switch, &reported.flow) else {
+                continue;
+            };
+            let mut is_complete = false;
+            let share = &mut port.share;
+            port.table.update(&reported.flow, |entry| {
+                let delivered = reported.acknowledged.saturating_sub(entry.acknowledged);
+                let is_due = entry.demand.is_some() && entry.deadline() > now;
+                share.update(now, delivered, if is_due { 0 } else { delivered });
                 entry.acknowledged += delivered;
                 entry.note_in_flight(now, reported.in_flight);
                 entry.is_idle = reported.is_idle;
                 entry.reported_at = now;
                 is_complete = entry.is_complete();
             });
-            if delivered > 0 {
-                let best_effort = if has_deadline { 0 } else { delivered };
-                self.note_delivered(now, switch, &reported.flow, delivered, best_effort);
-            }
             if is_complete {
                 self.close(switch, &reported.flow);
             }
@@ -122,22 +123,6 @@ impl Controller {
             }
         }
         self.refresh(now, switch);
-    }
-
-    /// Counts newly acknowledged bytes of a flow for its port's share.
-    fn note_delivered(
-        &mut self,
-        now: Time,
-        switch: u32,
-        flow: &FlowKey,
-        all: u64,
-        best_effort: u64,
-    ) {
-        let port = self.egress_ports.get(&(switch, *flow)).copied();
-        let port = port.and_then(|port| self.ports.get_mut(&PortId { switch, port }));
-        if let Some(port) = port {
-            port.share.update(now, all, best_effort);
-        }
     }
 
     /// Removes flows that agents have reported, and report no longer.

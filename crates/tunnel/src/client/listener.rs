@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
+use super::connections::Place;
 use super::peer::{Peer, Way};
 use crate::carrier::{Carrier, DcquicStream};
 use crate::counters::ConnectionCounters;
@@ -66,28 +67,26 @@ impl Route {
         };
         let runtime = place.link().connection.runtime();
         if runtime.id() == Handle::current().id() {
-            let opened = place.link().connection.open_bi().await;
-            let Ok((send, receive)) = opened else {
-                self.counters.lost.add(1);
-                return reset(&tcp);
-            };
-            let stream = DcquicStream::new(send, receive);
-            return self.copy(tcp, source, stream).await;
+            return self.copy_over(tcp, source, place).await;
         }
         // The connection's own thread copies, so that nothing wakes another one.
+        let runtime = runtime.clone();
         let Ok(tcp) = tcp.into_std() else { return };
-        runtime.clone().spawn(async move {
-            let Ok(tcp) = TcpStream::from_std(tcp) else {
-                return;
-            };
-            let opened = place.link().connection.open_bi().await;
-            let Ok((send, receive)) = opened else {
-                self.counters.lost.add(1);
-                return reset(&tcp);
-            };
-            let stream = DcquicStream::new(send, receive);
-            self.copy(tcp, source, stream).await;
+        runtime.spawn(async move {
+            if let Ok(tcp) = TcpStream::from_std(tcp) {
+                self.copy_over(tcp, source, place).await;
+            }
         });
+    }
+
+    /// Copies over a new stream of a DCQUIC connection. The stream counts as open while `place` is kept.
+    async fn copy_over(&self, tcp: TcpStream, source: SocketAddr, place: Place) {
+        let Ok((send, receive)) = place.link().connection.open_bi().await else {
+            self.counters.lost.add(1);
+            return reset(&tcp);
+        };
+        self.copy(tcp, source, DcquicStream::new(send, receive))
+            .await;
     }
 
     async fn copy<C: Carrier>(&self, tcp: TcpStream, source: SocketAddr, mut carrier: C) {
