@@ -156,14 +156,16 @@ fn the_process_forwards_after_ten_beats_and_not_before() {
     assert!(!counts.is_active);
 }
 
-/// Runs a closure in a network namespace of its own, with sockets at both ends of a veth pair.
+/// Runs a closure in a network namespace of its own, with sockets at two interfaces. Their peers are down, so
+/// that no frame comes: the programs' words change by what the test does only.
 fn with_interfaces(work: impl FnOnce([PacketSocket; 2]) + Send) {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             // SAFETY: only this thread changes its namespace, and nothing depends on the one before.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.unwrap();
             for words in [
-                "link add one type veth peer name two",
+                "link add one type veth peer name beyond-one",
+                "link add two type veth peer name beyond-two",
                 "link set one up",
                 "link set two up",
             ] {
