@@ -455,9 +455,11 @@ impl Connection {
             write::ping(buffer);
         }
         let ack_eliciting = buffer.len() > after_ack;
+        let has_data = (frames.iter()).any(|frame| matches!(frame, SentFrame::Stream { .. }));
         if has_ack {
-            let has_data = (frames.iter()).any(|frame| matches!(frame, SentFrame::Stream { .. }));
             self.received[space].on_ack_sent(!has_data);
+        } else if has_data {
+            self.received[space].on_data_sent(now);
         }
         ack_eliciting
     }

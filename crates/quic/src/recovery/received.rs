@@ -285,6 +285,12 @@ impl ReceivedPackets {
             .on_ack_sent(self.acked_at, alone, self.was_late);
     }
 
+    /// Records that stream data of ours have left without an ACK. Had the last ACK waited, they would have
+    /// carried it, if they come in time.
+    pub(crate) fn on_data_sent(&mut self, now: Time) {
+        self.waits_in_vain &= now.since(self.acked_at) > self.policy.max_ack_delay;
+    }
+
     /// Records that an ack-eliciting packet of ours has left: what the peer sends next may be an answer.
     pub(crate) fn on_eliciting_sent(&mut self) {
         self.stream_end.on_eliciting_sent();

@@ -178,6 +178,30 @@ fn probes_that_come_too_early_again_and_again_show_exact_timers() {
     assert!(received.end_may_wait());
 }
 
+/// Receives a packet of a stream that goes on, at a time in µs.
+fn message(received: &mut ReceivedPackets, now: u64, number: u64) {
+    received.on_received(at(now), number, true, Ecn::Ect0);
+    received.end_batch(at(now), 1452, false, false);
+}
+
+#[test]
+fn after_an_ack_that_waited_in_vain_acks_wait_again_where_data_follow_them_soon() {
+    let mut received = data();
+    message(&mut received, 0, 0);
+    send_ack(&mut received, 100, true);
+    message(&mut received, 200, 1);
+    assert!(received.ack_due(at(200)), "nothing would carry it");
+    send_ack(&mut received, 200, true);
+    received.on_data_sent(at(301));
+    message(&mut received, 400, 2);
+    assert!(received.ack_due(at(400)), "too late to carry it");
+    send_ack(&mut received, 400, true);
+    received.on_data_sent(at(500));
+    message(&mut received, 600, 3);
+    assert_eq!(received.deadline, Some(at(700)));
+    assert!(!received.ack_due(at(699)));
+}
+
 #[test]
 fn a_sender_that_goes_on_only_after_the_ack_is_acknowledged_at_once() {
     let mut received = patient();
