@@ -5,7 +5,9 @@
 //! wake-up. The engine therefore rounds deadlines that need no precision up to the kernel's tick,
 //! where the kernel wakes anyway. The timerfd is set only while the driver sleeps or is about to.
 //! It is set later only where it would fire a tick or more too early: rounded deadlines never fire
-//! early, and exact ones, which move with every packet, at most once per deadline.
+//! early, and exact ones, which move with every packet, at most once per deadline. Where requests and answers follow
+//! each other quickly, each would set it twice, for the answer and for silence. So once a later time was
+//! taken back before the earlier one had come, the timerfd stays as it is, until it has fired in vain.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,6 +42,10 @@ struct TimerState {
     deadlines: Deadlines,
     /// When the timerfd will fire; [`Time::MAX`] if it will not.
     armed: Time,
+    /// When it would have fired, where it was set later.
+    put_off: Time,
+    /// Whether it was set later for nothing: it is not until it has fired.
+    stays: bool,
     /// Whether the driver runs; it checks the deadlines itself before it sleeps.
     awake: bool,
 }
@@ -113,6 +119,8 @@ impl Timers {
         let state = TimerState {
             deadlines: Deadlines::default(),
             armed: Time::MAX,
+            put_off: Time::ZERO,
+            stays: false,
             awake: true,
         };
         Ok(Self {
@@ -178,7 +186,9 @@ impl Timers {
                 // Arming sets the timer's count to zero, so it need not be read.
                 guard.clear_ready();
                 // Perhaps it fired for a deadline that has moved since.
-                self.lock().armed = Time::MAX;
+                let mut state = self.lock();
+                state.armed = Time::MAX;
+                state.stays = false;
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -196,9 +206,15 @@ impl Timers {
     /// Sets the timer to the earliest deadline where it would fire too late, or too early by a tick.
     fn arm(&self, state: &mut TimerState) {
         let earliest = self.note_earliest(state);
-        let is_too_early = earliest.since(state.armed) >= self.clock.tick();
-        if earliest >= state.armed && !is_too_early {
-            return;
+        let armed = state.armed;
+        if earliest >= armed {
+            let is_too_early = earliest.since(armed) >= self.clock.tick();
+            if state.stays || !is_too_early {
+                return;
+            }
+            state.put_off = armed;
+        } else {
+            state.stays |= self.clock.now() < state.put_off;
         }
         let never = Timespec {
             tv_sec: 0,
@@ -312,6 +328,31 @@ mod tests {
         assert_eq!(armed(), Time::MAX);
         timers.set(1, first);
         assert_eq!(armed(), first);
+    }
+
+    #[tokio::test]
+    async fn a_timer_that_is_set_later_for_nothing_stays_until_it_fires() {
+        let clock = Clock::start();
+        let timers = Timers::new(clock).unwrap();
+        let armed = || timers.lock().armed;
+        let later = Duration::from_secs(3600);
+        let answer = clock.now() + clock.tick() * 8;
+        timers.set(1, answer);
+        timers.sleep();
+        timers.set(1, answer + later);
+        assert_eq!(armed(), answer + later);
+        timers.set(1, answer);
+        // A slow machine may be past it.
+        let is_early = timers.lock().stays;
+        timers.set(1, answer + later);
+        assert_eq!(armed(), if is_early { answer } else { answer + later });
+        timers.set(2, answer);
+        poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
+        assert!(!timers.lock().stays);
+        timers.wake();
+        assert_eq!(expired(&timers, clock.now()), [2]);
+        timers.sleep();
+        assert_eq!(armed(), answer + later);
     }
 
     proptest! {
