@@ -23,16 +23,16 @@ impl PacketCount {
     /// Adds one packet.
     #[inline]
     pub fn record(&mut self, length: ByteSize) {
-        // 2^64 packets are out of reach.
+        // 2^64 bytes are out of reach.
         self.packets += 1;
-        self.size += length;
+        self.size = ByteSize::from_bytes(self.size.bytes().wrapping_add(length.bytes()));
     }
 
     /// Subtracts one packet that was counted.
     #[inline]
     pub fn remove(&mut self, length: ByteSize) {
-        self.packets = self.packets.saturating_sub(1);
-        self.size -= length;
+        self.packets = self.packets.wrapping_sub(1);
+        self.size = ByteSize::from_bytes(self.size.bytes().wrapping_sub(length.bytes()));
     }
 }
 

@@ -126,6 +126,12 @@ impl<P: Packet + Clone> EgressPort<P> {
         Some(self.link.transmit(now, length).1)
     }
 
+    /// Queues a packet as [`Self::transmit`] does where [`Self::transmit_unwatched`] does nothing.
+    #[inline(never)]
+    pub fn transmit_watched(&mut self, now: Time, packet: &mut P) -> Option<Time> {
+        self.transmit_within(now, packet, ByteSize::MAX)
+    }
+
     /// Queues a packet that the caller keeps where the queue may hold no more than `room`.
     #[inline]
     pub(crate) fn transmit_within(

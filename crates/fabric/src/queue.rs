@@ -191,10 +191,11 @@ impl Queue {
         watched.map_or(&NONE_WAITING, |watched| &watched.waiting)
     }
 
-    /// Iterates over the waiting packets of [`Self::push`], whose start may change.
-    pub(crate) fn waiting_mut(&mut self) -> impl Iterator<Item = &mut WaitingPacket> {
-        let watched = self.watched.iter_mut();
-        watched.flat_map(|watched| watched.waiting.iter_mut())
+    /// Lets `change` change the waiting packets of [`Self::push`], in order.
+    pub(crate) fn change_waiting(&mut self, change: impl FnMut(&mut WaitingPacket)) {
+        if let Some(watched) = &mut self.watched {
+            watched.waiting.change(change);
+        }
     }
 
     /// Returns the average backlog of the first [`Red`] rule, as of the last arrival.
@@ -388,10 +389,10 @@ impl WatchedQueue {
     /// Removes the waiting packets that have started by `now`.
     #[inline(always)]
     fn start(&mut self, now: Time) {
-        while let Some(&WaitingPacket { start, length }) = self.waiting.front() {
-            if start > now || start == Time::MAX {
-                break;
-            }
+        while self.waiting.next_start() <= now
+            && let Some(&WaitingPacket { start, length }) = self.waiting.front()
+            && start != Time::MAX
+        {
             self.leave(start, length);
             self.waiting.pop_front();
         }

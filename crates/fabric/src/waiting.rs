@@ -21,6 +21,8 @@ pub(crate) struct WaitingPackets {
     /// The slot of the first packet, modulo the number of slots.
     first: u32,
     len: u32,
+    /// When the first packet starts; [`Time::MAX`] if there is none.
+    next_start: Time,
 }
 
 /// The number of slots of a queue with few packets.
@@ -39,7 +41,14 @@ impl WaitingPackets {
             slots: Vec::new(),
             first: 0,
             len: 0,
+            next_start: Time::MAX,
         }
+    }
+
+    /// Returns when the first packet starts; [`Time::MAX`] if there is none.
+    #[inline(always)]
+    pub(crate) fn next_start(&self) -> Time {
+        self.next_start
     }
 
     /// Returns the number of packets.
@@ -79,7 +88,13 @@ impl WaitingPackets {
             {
                 prefetch(packet);
             }
+            self.update_start();
         }
+    }
+
+    #[inline(always)]
+    fn update_start(&mut self) {
+        self.next_start = self.front().map_or(Time::MAX, |first| first.start);
     }
 
     /// Appends a packet.
@@ -87,6 +102,9 @@ impl WaitingPackets {
     pub(crate) fn push_back(&mut self, packet: WaitingPacket) {
         if self.len() == self.slots.len() {
             self.grow();
+        }
+        if self.len == 0 {
+            self.next_start = packet.start;
         }
         let index = self.index(self.len);
         if let Some(slot) = self.slots.get_mut(index) {
@@ -110,12 +128,14 @@ impl WaitingPackets {
         (0..self.len).filter_map(|number| self.slots.get(self.index(number)))
     }
 
-    /// Iterates over the packets in order, for changes.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut WaitingPacket> {
+    /// Lets `change` change each packet, in order.
+    pub(crate) fn change(&mut self, change: impl FnMut(&mut WaitingPacket)) {
         let count = self.slots.len();
         let first = self.first as usize & count.saturating_sub(1);
         let (wrapped, from_first) = self.slots.split_at_mut(first.min(count));
-        from_first.iter_mut().chain(wrapped).take(self.len as usize)
+        let packets = from_first.iter_mut().chain(wrapped);
+        packets.take(self.len as usize).for_each(change);
+        self.update_start();
     }
 }
 
@@ -146,11 +166,13 @@ mod tests {
                         model.pop_front();
                     }
                     _ => {
-                        waiting.iter_mut().for_each(|packet| packet.start = Time::from_nanos(number));
+                        waiting.change(|packet| packet.start = Time::from_nanos(number));
                         model.iter_mut().for_each(|packet| packet.start = Time::from_nanos(number));
                     }
                 }
                 prop_assert_eq!(waiting.front(), model.front());
+                let next_start = model.front().map_or(Time::MAX, |first| first.start);
+                prop_assert_eq!(waiting.next_start(), next_start);
                 prop_assert!(waiting.iter().eq(&model));
                 prop_assert_eq!(waiting.len(), model.len());
                 prop_assert_eq!(waiting.is_empty(), model.is_empty());

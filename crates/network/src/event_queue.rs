@@ -12,14 +12,14 @@ use weir_units::Time;
 /// The next event of each source.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// A complete tree of matches: the root at 0, its children at 1 to 4, and so on; the sources from
+    /// A complete tree of matches: the root at 0, its children at 1 to 8, and so on; the sources from
     /// `first_leaf` on.
-    matches: Vec<[u64; MATCH]>,
+    matches: Vec<Match>,
     first_leaf: usize,
     /// The number of entries down to those of groups.
     group_entries: usize,
-    /// The winner at the root.
-    first: u64,
+    /// The winner at the root: its time and its source.
+    first: (Time, usize),
     /// The low bits of an entry, which hold the source.
     source_bits: u32,
     /// Times from here on count as never.
@@ -29,9 +29,23 @@ pub struct EventQueue {
 /// The entry of a source without an event.
 const NEVER: u64 = u64::MAX;
 /// The number of bits for an entry's index in its match.
-const MATCH_BITS: u32 = 2;
+const MATCH_BITS: u32 = 3;
 /// The number of entries in a match.
 const MATCH: usize = 1 << MATCH_BITS;
+
+/// Entries of which the smallest wins: one cache line.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Match([u64; MATCH]);
+
+impl Match {
+    #[inline(always)]
+    fn winner(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h] = self.0;
+        let (ab, cd, ef, gh) = (a.min(b), c.min(d), e.min(f), g.min(h));
+        ab.min(cd).min(ef.min(gh))
+    }
+}
 
 /// With this many groups, most of their earliest events come after several others.
 const LEAST_GROUPS: usize = 32;
@@ -40,14 +54,15 @@ impl EventQueue {
     /// Creates a queue for sources numbered from zero, without events.
     pub fn new(sources: usize) -> Self {
         let source_bits = source_bits(sources);
-        // All matches but those of the sources: 1 + 4 + 16 + …
-        let leaves = 1 << (source_bits - MATCH_BITS);
+        let tree_bits = source_bits.next_multiple_of(MATCH_BITS);
+        // All matches but those of the sources: 1 + 8 + 64 + …
+        let leaves = 1 << (tree_bits - MATCH_BITS);
         let first_leaf = (leaves - 1) / (MATCH - 1);
         Self {
-            matches: vec![[NEVER; MATCH]; first_leaf + leaves],
+            matches: vec![Match([NEVER; MATCH]); first_leaf + leaves],
             first_leaf,
-            group_entries: group_entries(sources, source_bits),
-            first: NEVER,
+            group_entries: group_entries(sources, tree_bits),
+            first: decoded(NEVER, source_bits),
             source_bits,
             horizon: Time::from_nanos(NEVER >> source_bits),
         }
@@ -62,7 +77,7 @@ impl EventQueue {
     /// Returns the time of the source's next event.
     #[inline]
     pub fn time(&self, source: usize) -> Option<Time> {
-        let entry = self.matches[self.first_leaf + source / MATCH][source % MATCH];
+        let entry = self.matches[self.first_leaf + source / MATCH].0[source % MATCH];
         (entry != NEVER).then(|| Time::from_nanos(entry >> self.source_bits))
     }
 
@@ -74,20 +89,17 @@ impl EventQueue {
         } else {
             NEVER
         };
-        // The children of match `n` are the matches from `4 n + 1` on.
+        // The children of match `n` are the matches from `8 n + 1` on.
         let (mut number, mut index) = (self.first_leaf + source / MATCH, source % MATCH);
         while let Some(entries) = self.matches.get_mut(number) {
-            // The best of the others does not depend on the level below: the processor finds it meanwhile.
-            let other = |step: usize| entries[(index ^ step) % MATCH];
-            let others = other(1).min(other(2)).min(other(3));
-            entries[index % MATCH] = winner;
-            winner = winner.min(others);
+            entries.0[index % MATCH] = winner;
+            winner = entries.winner();
             let Some(next) = number.checked_sub(1) else {
                 break;
             };
             (number, index) = (next / MATCH, next % MATCH);
         }
-        self.first = winner;
+        self.first = decoded(winner, self.source_bits);
     }
 
     /// Has the processor fetch the entries that change with the event of a source.
@@ -111,31 +123,32 @@ impl EventQueue {
             entry = entry / MATCH - 1;
         }
         let entries = self.matches.get(entry / MATCH);
-        let entry = entries.map_or(NEVER, |entries| entries[entry % MATCH]);
-        (entry & ((1 << self.source_bits) - 1)) as usize
+        let entry = entries.map_or(NEVER, |entries| entries.0[entry % MATCH]);
+        decoded(entry, self.source_bits).1
     }
 
     /// Returns the earliest event and its source; without events, [`Self::horizon`] and an arbitrary source.
     #[inline]
     pub fn first(&self) -> (Time, usize) {
-        let source = self.first & ((1 << self.source_bits) - 1);
-        (
-            Time::from_nanos(self.first >> self.source_bits),
-            source as usize,
-        )
+        self.first
     }
 }
 
-/// Returns the number of bits for this number of sources: two per level of matches, and at least one
-/// level.
+/// Returns the time and the source of an entry.
+#[inline(always)]
+fn decoded(entry: u64, source_bits: u32) -> (Time, usize) {
+    let source = entry & ((1 << source_bits) - 1);
+    (Time::from_nanos(entry >> source_bits), source as usize)
+}
+
+/// Returns the number of bits for this number of sources.
 fn source_bits(sources: usize) -> u32 {
-    let bits = sources.max(2).next_power_of_two().trailing_zeros();
-    bits.next_multiple_of(MATCH_BITS)
+    sources.max(2).next_power_of_two().trailing_zeros()
 }
 
 /// Returns the number of entries down to the first level on which `LEAST_GROUPS` are in use.
-fn group_entries(sources: usize, source_bits: u32) -> usize {
-    let (mut entries, mut level, mut bits) = (MATCH, MATCH, source_bits - MATCH_BITS);
+fn group_entries(sources: usize, tree_bits: u32) -> usize {
+    let (mut entries, mut level, mut bits) = (MATCH, MATCH, tree_bits - MATCH_BITS);
     while bits > 0 && sources >> bits < LEAST_GROUPS {
         bits -= MATCH_BITS;
         level *= MATCH;

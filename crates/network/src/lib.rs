@@ -60,7 +60,7 @@ pub use ideal_times::IdealTimes;
 pub use instants::instants;
 pub use link_loads::{LinkLoads, MeasuredTime};
 pub use meter::PortMeter;
-pub use network::{DirectPort, Export, HostArrival, Network, Passage, Stage, TxPort};
+pub use network::{DirectPort, Export, HostArrival, Network, Passage, Stage, Stop, TxPort};
 pub use packets_in_flight::SlotIndex;
 pub use partition::{Indivisible, Partition};
 pub use random::Random;

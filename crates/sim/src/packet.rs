@@ -184,20 +184,44 @@ impl Packet {
     /// Makes it a packet with a TCP segment.
     #[inline(always)]
     pub(crate) fn write_segment(&mut self, segment: &Segment, ecn: Ecn, address: &Address) {
-        self.sequence = segment.sequence.number();
-        self.acknowledgment = segment.acknowledgment;
-        self.window = segment.window;
-        self.flags = segment.flags;
-        let (mut header, mut bits) = (TCP_HEADER, 0);
-        if let Some(timestamps) = segment.timestamps {
-            self.timestamps = timestamps;
-            (header, bits) = (header + TCP_TIMESTAMPS, TIMESTAMPS);
-        }
+        let (mut header, mut bits) = self.write_header(segment);
         if segment.options != Options::None {
             header = self.write_options(segment);
             bits |= UNUSUAL;
         }
         self.complete(bits, header + segment.payload, ecn, address);
+    }
+
+    /// Makes it a packet with a TCP segment without options other than time stamps.
+    #[inline(always)]
+    pub(crate) fn write_plain_segment(&mut self, segment: Segment, ecn: Ecn, address: &Address) {
+        let (header, bits) = self.write_header(&segment);
+        self.complete(bits, header + segment.payload, ecn, address);
+    }
+
+    /// Makes it the next packet of the endpoint that has sent it, as [`Self::write_plain_segment`] does.
+    #[inline(always)]
+    pub(crate) fn renew(&mut self, segment: Segment, ecn: Ecn) {
+        let (header, bits) = self.write_header(&segment);
+        self.length = IP_HEADER + header + segment.payload;
+        self.bits = self.bits & FORWARD | bits | ecn.bits();
+    }
+
+    /// Writes all of a segment but its options, its payload, and the addresses. Returns the length of its header
+    /// without options other than time stamps, and whether there are these, as a bit.
+    #[inline(always)]
+    fn write_header(&mut self, segment: &Segment) -> (u32, u8) {
+        self.sequence = segment.sequence.number();
+        self.acknowledgment = segment.acknowledgment;
+        self.window = segment.window;
+        self.flags = segment.flags;
+        match segment.timestamps {
+            Some(timestamps) => {
+                self.timestamps = timestamps;
+                (TCP_HEADER + TCP_TIMESTAMPS, TIMESTAMPS)
+            }
+            None => (TCP_HEADER, 0),
+        }
     }
 
     /// Keeps the options of a segment. Returns the length of its header.

@@ -71,7 +71,7 @@ pub use config::{
     Config, ConfigError, DelayedAcks, EcnMode, KeepAlive, LossDetection, Pacing, PartialAckTimer,
     RtoFloor,
 };
-pub use connection::{Connection, Ending, QuickNext, Reply, Snapshot, State};
+pub use connection::{Connection, Ending, QuickNext, Snapshot, State};
 pub use controller_source::{ControllerFactory, ControllerSource};
 pub use counters::Counters;
 

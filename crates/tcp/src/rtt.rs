@@ -52,7 +52,7 @@ impl RttEstimator {
             self.variation = rtt / 2;
             self.sampled = true;
         }
-        let margin = self.variation * 4;
+        let margin = multiple(self.variation, 4);
         let rto = match config.rto_floor {
             RtoFloor::Variation => self.smoothed + margin.max(config.min_rto),
             RtoFloor::Whole => (self.smoothed + margin).max(config.min_rto),
@@ -113,6 +113,12 @@ impl RttEstimator {
     pub(crate) fn deadline(&self, now: Time) -> Time {
         now + self.rto()
     }
+}
+
+/// Returns a multiple of a time that is far from the longest one, in fewer instructions than the operator.
+#[inline(always)]
+pub(crate) fn multiple(span: Duration, factor: u64) -> Duration {
+    Duration::from_nanos(span.as_nanos().wrapping_mul(factor))
 }
 
 #[cfg(test)]

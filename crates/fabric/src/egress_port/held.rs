@@ -209,13 +209,14 @@ impl<P: Packet + Clone> EgressPort<P> {
         let on_link = self.on_link();
         let held = self.held.iter_mut();
         let mut queued = held.flat_map(|held| held.queued.iter_mut().skip(on_link));
-        for waiting in self.queue.waiting_mut() {
-            let (start, arrival) = self.link.transmit(now, waiting.length);
+        let link = &mut self.link;
+        self.queue.change_waiting(|waiting| {
+            let (start, arrival) = link.transmit(now, waiting.length);
             waiting.start = start;
             if let Some(slot) = queued.next() {
                 slot.arrival = arrival;
             }
-        }
+        });
         self.update_arrival();
         self.update_dequeue();
         self.start_queued(now);

@@ -35,7 +35,7 @@ use crate::seeds::Seeds;
 pub use delivery::HostArrival;
 use lookahead::Lookahead;
 pub use lookahead::Stage;
-pub use passage::Passage;
+pub use passage::{Passage, Stop};
 use running_ahead::Ahead;
 pub use split::Export;
 pub use tx_port::{DirectPort, TxPort};

@@ -9,45 +9,69 @@ use super::{DirectPort, HostArrival, Network, Receiver, SwitchNode, Uplink};
 use crate::packets_in_flight::SlotIndex;
 
 /// How far a packet has come ahead of the events.
-#[derive(Clone, Copy, Debug)]
-pub enum Passage {
-    /// To its host, where it is the next one.
-    AtHost(HostArrival),
-    /// To the link of this port, whose far end it reaches at this time: it has to
-    /// [travel](Network::travel_from) on.
-    OnLink(u32, Time),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// At its host, where it is the next one.
+    Host,
+    /// On the link of a port: it has to [travel](Network::travel_from) on.
+    Link,
     /// Nowhere: the port has to [send](DirectPort::send) it.
-    Unknown,
+    Sender,
+}
+
+/// The way of a packet ahead of the events.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage {
+    /// Where it ends.
+    pub stop: Stop,
+    /// The last port on it.
+    port: u32,
+    /// When the packet reaches the far end of that port's link.
+    time: Time,
+    /// Whether another packet would be sent soon: see [`TxPort::has_room`](super::TxPort::has_room).
+    pub has_room: bool,
+}
+
+impl Passage {
+    /// Returns the arrival of a packet in this slot.
+    #[inline(always)]
+    pub fn arrival(self, slot: SlotIndex) -> HostArrival {
+        HostArrival {
+            time: self.time,
+            slot,
+            port: self.port,
+        }
+    }
 }
 
 impl<P: fabric::Packet + Clone + 'static> DirectPort<'_, P> {
-    /// Sends a packet of this length that lies in `slot`, or will lie there, as [`Self::send`] does, and follows it
-    /// while queues that nobody watches are all that it meets. Returns also what that returns.
+    /// Sends a packet of this length as [`Self::send`] does, and follows it while queues that nobody watches are
+    /// all that it meets.
     #[inline(always)]
-    pub fn pass(
-        &mut self,
-        now: Time,
-        slot: SlotIndex,
-        destination: u32,
-        length: ByteSize,
-    ) -> (Passage, bool) {
+    pub fn pass(&mut self, now: Time, destination: u32, length: ByteSize) -> Passage {
         let network = &mut *self.network;
+        let mut passage = Passage {
+            stop: Stop::Sender,
+            port: self.port,
+            time: now,
+            has_room: true,
+        };
         let Some(Uplink { egress_port, .. }) = network.uplinks.get_mut(self.uplink as usize) else {
-            return (Passage::Unknown, true);
+            return passage;
         };
         let Some(at_switch) = egress_port.transmit_unwatched(now, length) else {
-            return (Passage::Unknown, true);
+            return passage;
         };
-        let has_room = is_soon(egress_port.link().free_at(), now);
-        let onward = network.cross_switch(self.port, destination, at_switch, length);
-        let passage = match onward {
-            None => Passage::OnLink(self.port, at_switch),
-            Some((port, time)) if network.is_next_at_host(port, time) => {
-                Passage::AtHost(HostArrival { time, slot, port })
+        passage.has_room = is_soon(egress_port.link().free_at(), now);
+        (passage.stop, passage.time) = (Stop::Link, at_switch);
+        if let Some((port, time)) = network.cross_switch(self.port, destination, at_switch, length)
+        {
+            (passage.port, passage.time) = (port, time);
+            if network.is_next_at_host(port, time) {
+                passage.stop = Stop::Host;
             }
-            Some((port, time)) => Passage::OnLink(port, time),
-        };
-        (passage, has_room)
+        }
+        passage
     }
 }
 
@@ -91,9 +115,10 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             && self.ahead.is_empty()
     }
 
-    /// Lets the packet of a slot travel on that has come to the link of a port.
+    /// Lets the packet of a slot travel on that has come to the end of a passage, a link.
     #[inline(never)]
-    pub fn travel_from(&mut self, port: u32, slot: SlotIndex, time: Time) {
+    pub fn travel_from(&mut self, passage: Passage, slot: SlotIndex) {
+        let Passage { port, time, .. } = passage;
         if let Some(ahead) = self.travel(port, slot, time) {
             self.ahead.push(ahead);
         }

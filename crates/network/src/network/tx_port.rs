@@ -42,20 +42,17 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// Returns a host's port, for sending.
-    ///
-    /// # Errors
-    /// The network again, if the port holds its packets, or is no host's.
+    /// Returns a host's port, for sending, unless it holds its packets.
     #[inline(always)]
-    pub fn direct_port(&mut self, port: u32) -> Result<DirectPort<'_, P>, &mut Self> {
-        let location = self.locations.get(port as usize);
-        match location.map(|location| (location.sender, location.is_direct)) {
-            Some((Sender::Host(uplink), true)) => Ok(DirectPort {
+    pub fn direct_port(&mut self, port: u32) -> Option<DirectPort<'_, P>> {
+        let location = self.locations.get(port as usize)?;
+        match location.sender {
+            Sender::Host(uplink) if location.is_direct => Some(DirectPort {
                 port,
                 uplink,
                 network: self,
             }),
-            _ => Err(self),
+            _ => None,
         }
     }
 
@@ -125,7 +122,11 @@ impl<'a, P: fabric::Packet + Clone + 'static> DirectPort<'a, P> {
             uplinks, in_flight, ..
         } = &mut *self.network;
         let egress_port = &mut uplinks[self.uplink as usize].egress_port;
-        let arrival = egress_port.transmit(now, in_flight.packet_mut(slot));
+        let packet = in_flight.packet_mut(slot);
+        let arrival = match egress_port.transmit_unwatched(now, packet.length()) {
+            None => egress_port.transmit_watched(now, packet),
+            arrival => arrival,
+        };
         let has_room = is_soon(egress_port.link().free_at(), now);
         match arrival {
             Some(arrival) => {
@@ -155,8 +156,9 @@ impl<'a, P: fabric::Packet + Clone + 'static> DirectPort<'a, P> {
 /// Whether a packet on a link that is free from then on would be sent soon.
 #[inline(always)]
 pub(super) fn is_soon(free: Time, now: Time) -> bool {
-    // The restart of a stopped link is unknown.
-    free <= now + HOST_QUEUE || free == Time::MAX
+    // The restart of a stopped link is unknown: its time, the last of all, counts as one before now.
+    let wait = free.as_nanos().wrapping_sub(now.as_nanos()).cast_signed();
+    wait <= HOST_QUEUE.as_nanos().cast_signed()
 }
 
 impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
@@ -229,5 +231,19 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     /// time, one after the other, at the rate of the link.
     pub fn reserve_slot(&mut self) -> Time {
         self.uplink().reserve_slot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_sent_soon_if_its_link_is_free_within_the_length_of_a_hosts_queue() {
+        let now = Time::ZERO + Duration::from_secs(7);
+        let soon = |free| is_soon(free, now);
+        assert!(soon(Time::ZERO) && soon(now) && soon(now + HOST_QUEUE) && soon(Time::MAX));
+        assert!(!soon(now + HOST_QUEUE + Duration::from_nanos(1)));
+        assert!(is_soon(Time::MAX, Time::ZERO));
     }
 }

@@ -24,16 +24,16 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Sets the timer of a connection on its fast paths, whose own is `due`, and returns an event for the
-    /// application.
+    /// Sets the timer of a connection after a segment that it has taken in on its fast paths, and returns an event for
+    /// the application.
     #[inline(always)]
     pub(super) fn end_attention(
         &mut self,
         end: &TcpEnd,
         now: Time,
-        due: Time,
         shared: &mut HostContext,
     ) -> Option<(FlowId, EndpointEvent)> {
+        let due = end.connection.quick_timeout();
         let due = if self.send_slot > now {
             due.min(self.send_slot)
         } else {

@@ -24,7 +24,7 @@ use crate::sender::Sender;
 use crate::{Config, ConfigError, ControllerSource, Counters, EcnMode};
 use clock::TimestampClock;
 use handshake::Handshake;
-pub use plain::{QuickNext, Reply};
+pub use plain::QuickNext;
 use sending_half::SendingHalf;
 pub use state::{Ending, State};
 

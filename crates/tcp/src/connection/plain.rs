@@ -13,13 +13,14 @@ use super::sending_half::SendingHalf;
 use super::{Connection, State};
 use crate::sender::{PlainNext, Sender};
 
-/// The next segment of a connection on its fast paths.
-#[derive(Clone, Copy, Debug)]
+/// What a connection has to send after a segment that it has taken in on its fast paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuickNext {
-    /// There is none to send now.
+    /// Nothing now.
     Nothing,
-    /// This one, in a packet with this ECN codepoint.
-    Segment(Segment, Ecn),
+    /// What [`Connection::quick_acknowledgment`] returns after data, and [`Connection::quick_data`] after an
+    /// acknowledgment. It has to be called before anything else.
+    Segment,
     /// Only [`Connection::next_segment`] tells.
     Unknown,
 }
@@ -27,15 +28,6 @@ pub enum QuickNext {
 /// The fast paths do not apply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NotPlain;
-
-/// What follows from a segment that a connection has taken in on its fast paths.
-#[derive(Clone, Copy, Debug)]
-pub struct Reply {
-    /// The next segment to send now.
-    pub next: QuickNext,
-    /// When to call [`Connection::handle_timeout`], unless something is sent besides; never is [`Time::MAX`].
-    pub due: Time,
-}
 
 impl Connection {
     /// Makes this end handle every event on its general paths. For tests, which compare the two.
@@ -93,7 +85,7 @@ impl Connection {
         segment: &Segment,
         ecn: Ecn,
         may_send: bool,
-    ) -> Option<Reply> {
+    ) -> Option<QuickNext> {
         if !self.is_plain
             || segment.payload == 0
             || !self.is_next_in_order(segment)
@@ -104,18 +96,20 @@ impl Connection {
         self.counters.segments_received += 1;
         let has_sent_data = self.sender.built().is_none_or(Sender::has_sent_data);
         // While an ACK for earlier data is due, so is the next one.
-        let next = match self.receiver.acks.is_due() {
+        Some(match self.receiver.acks.is_due() {
             _ if !may_send => QuickNext::Nothing,
             _ if !has_sent_data => QuickNext::Unknown,
             false => QuickNext::Nothing,
             true if self.receiver.echo.has_prior() => QuickNext::Unknown,
-            true => {
-                let (segment, ecn) = self.plain_acknowledgment(now);
-                QuickNext::Segment(segment, ecn)
-            }
-        };
-        let due = self.quick_timeout();
-        Some(Reply { next, due })
+            true => QuickNext::Segment,
+        })
+    }
+
+    /// Builds the acknowledgment that is due after [`Connection::take_data`], and returns it with the ECN
+    /// codepoint of its packet.
+    #[inline(always)]
+    pub fn quick_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
+        self.plain_acknowledgment(now)
     }
 
     /// Processes a segment without data as [`Connection::receive`] does, if that takes only a fast path, and
@@ -126,7 +120,7 @@ impl Connection {
         now: Time,
         segment: &Segment,
         may_send: bool,
-    ) -> Option<Reply> {
+    ) -> Option<QuickNext> {
         if !self.is_plain || segment.payload > 0 || !self.is_next_in_order(segment) {
             return None;
         }
@@ -154,37 +148,40 @@ impl Connection {
         let window = u64::from(segment.window) << self.peer_scale;
         sender.set_edge(upto + window, window);
         sender.acknowledge_whole(now, upto, &segments, ece);
-        let plain_next = if !may_send {
-            PlainNext::Nothing
-        } else if self.receiver.acks.is_due() {
-            PlainNext::General
-        } else if sender.has_sent_data() {
-            PlainNext::Nothing
-        } else {
-            sender.next_plain(now, false, true)
-        };
-        let next = match plain_next {
-            PlainNext::Segment(mut outgoing) => {
-                outgoing.push = outgoing.push || sender.pushes_every_segment();
-                Ok(outgoing)
-            }
-            PlainNext::Nothing => Err(QuickNext::Nothing),
-            PlainNext::General => Err(QuickNext::Unknown),
-        };
-        let due = sender.plain_timeout();
-        let next = match next {
-            Ok(outgoing) => {
-                let (segment, ecn) = self.pushed_segment(now, outgoing);
-                QuickNext::Segment(segment, ecn)
-            }
-            Err(other) => other,
-        };
-        let due = due.min(self.receiver.acks.timeout());
-        Some(Reply { next, due })
+        if !may_send {
+            return Some(QuickNext::Nothing);
+        }
+        if self.receiver.acks.is_due() {
+            return Some(QuickNext::Unknown);
+        }
+        if sender.has_sent_data() {
+            return Some(QuickNext::Nothing);
+        }
+        Some(match sender.next_plain(now, false) {
+            PlainNext::Nothing => QuickNext::Nothing,
+            PlainNext::Full => QuickNext::Segment,
+            PlainNext::General => QuickNext::Unknown,
+        })
     }
 
-    /// Returns whether [`Connection::next_segment`] has to be called again after the segment of a [`Reply`].
-    /// `false` is certain.
+    /// Builds the segment of new data that follows [`Connection::take_acknowledgment`], and returns it with the
+    /// ECN codepoint of its packet.
+    ///
+    /// # Panics
+    /// If nothing has been written.
+    #[inline(always)]
+    pub fn quick_data(&mut self, now: Time) -> (Segment, Ecn) {
+        let sender = match &mut self.sender {
+            SendingHalf::Built(sender) => sender,
+            SendingHalf::Unused(_) => unreachable!("there is something to send"),
+        };
+        let mut outgoing = sender.send_full(now, true);
+        outgoing.push = outgoing.push || sender.pushes_every_segment();
+        self.pushed_segment(now, outgoing)
+    }
+
+    /// Returns whether [`Connection::next_segment`] has to be called again after the segment of
+    /// [`Connection::quick_data`]. `false` is certain.
     #[inline(always)]
     pub fn may_send_more(&mut self, now: Time) -> bool {
         let sender = self.sender.built_mut();
@@ -202,9 +199,10 @@ impl Connection {
         if let Some(sender) = self.sender.built_mut()
             && !sender.has_sent_data()
         {
-            match sender.next_plain(now, is_ack_due, false) {
+            match sender.next_plain(now, is_ack_due) {
                 PlainNext::Nothing => {}
-                PlainNext::Segment(outgoing) => {
+                PlainNext::Full => {
+                    let outgoing = sender.send_full(now, false);
                     return Ok(Some(self.data_segment(now, outgoing)));
                 }
                 PlainNext::General => return Err(NotPlain),
@@ -213,9 +211,10 @@ impl Connection {
         Ok(is_ack_due.then(|| self.plain_acknowledgment(now)))
     }
 
-    /// Returns what [`Connection::timeout`] returns on the fast paths; never is [`Time::MAX`].
+    /// Returns what [`Connection::timeout`] returns after a segment taken in on the fast paths; never is
+    /// [`Time::MAX`].
     #[inline(always)]
-    pub(super) fn quick_timeout(&self) -> Time {
+    pub fn quick_timeout(&self) -> Time {
         // There is no keep-alive timer, and no other timer of the connection's.
         let of_sender = self.sender.plain_timeout();
         of_sender.min(self.receiver.acks.timeout())
@@ -263,7 +262,7 @@ impl Connection {
     }
 
     /// Counts an ECN echo. Returns whether the segment has one.
-    #[inline]
+    #[inline(always)]
     fn count_echo(&mut self, segment: &Segment) -> bool {
         let ece = segment.flags.contains(Flags::ECE);
         self.counters.ece_received += u64::from(ece);

@@ -5,6 +5,7 @@ use weir_congestion::{PacketSent, PlainAck};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Detection, EarlyTimer, OutgoingSegment, Sender};
+use crate::rtt::multiple;
 use crate::scoreboard::WholeSegments;
 use crate::{EcnMode, Pacing};
 
@@ -13,8 +14,8 @@ use crate::{EcnMode, Pacing};
 pub(crate) enum PlainNext {
     /// No data may be sent now.
     Nothing,
-    /// This segment of new data.
-    Segment(OutgoingSegment),
+    /// A [full segment](Sender::send_full) of new data.
+    Full,
     /// It does not apply.
     General,
 }
@@ -120,7 +121,7 @@ impl Sender {
     #[inline(always)]
     fn set_tail_probe(&mut self, now: Time, delay: Duration) {
         let timeout = if self.rtt.sampled {
-            self.rtt.smoothed * 2 + delay
+            multiple(self.rtt.smoothed, 2) + delay
         } else {
             self.rtt.rto()
         };
@@ -145,15 +146,9 @@ impl Sender {
         waits
     }
 
-    /// Returns the next segment, if it is a full one of new data and the sender has not been idle. `follows_ack`:
-    /// right after [`Self::acknowledge_whole`].
+    /// Returns whether a full segment of new data is next, and the sender has not been idle.
     #[inline(always)]
-    pub(crate) fn next_plain(
-        &mut self,
-        now: Time,
-        is_ack_due: bool,
-        follows_ack: bool,
-    ) -> PlainNext {
+    pub(crate) fn next_plain(&mut self, now: Time, is_ack_due: bool) -> PlainNext {
         let (data, flight) = (self.written - self.nxt, self.scoreboard.in_flight());
         let waits = flight > 0 && flight + self.mss.min(data) > self.window();
         if waits && !is_ack_due {
@@ -170,7 +165,7 @@ impl Sender {
             self.note_limit(now);
             return PlainNext::Nothing;
         }
-        PlainNext::Segment(self.send_full(now, follows_ack))
+        PlainNext::Full
     }
 
     /// Starts the timers for the first outstanding segment.
@@ -186,7 +181,7 @@ impl Sender {
 
     /// Sends a full segment of new data. `follows_ack`: right after [`Self::acknowledge_whole`].
     #[inline(always)]
-    fn send_full(&mut self, now: Time, follows_ack: bool) -> OutgoingSegment {
+    pub(crate) fn send_full(&mut self, now: Time, follows_ack: bool) -> OutgoingSegment {
         let (start, mss) = (self.nxt, self.mss);
         self.scoreboard.push(now, start, mss as u32);
         self.nxt += mss;

@@ -32,11 +32,7 @@ impl RateReduction {
     fn update(&mut self, delivered: u64, in_flight: u64, target: u64, mss: u64, safe: bool) {
         self.delivered += delivered;
         let allowance = if in_flight > target {
-            let share = u128::from(self.delivered) * u128::from(target);
-            let share = share.div_ceil(u128::from(self.flight.max(1)));
-            u64::try_from(share)
-                .unwrap_or(u64::MAX)
-                .saturating_sub(self.out)
+            share_of(self.delivered, target, self.flight.max(1)).saturating_sub(self.out)
         } else {
             let mut allowance = self.delivered.saturating_sub(self.out).max(delivered);
             if safe {
@@ -46,6 +42,17 @@ impl RateReduction {
         };
         self.window = in_flight.saturating_add(allowance);
     }
+}
+
+/// Returns `part` times `total` divided by `whole`, rounded up.
+#[inline]
+fn share_of(part: u64, total: u64, whole: u64) -> u64 {
+    // Divisions of 128 bits take a loop.
+    if let Some(product) = part.checked_mul(total) {
+        return product.div_ceil(whole);
+    }
+    let share = (u128::from(part) * u128::from(total)).div_ceil(u128::from(whole));
+    u64::try_from(share).unwrap_or(u64::MAX)
 }
 
 /// The reduction in progress, if there is one.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use weir_congestion::Controller;
 use weir_tcp::{
     Config, ConfigError, Connection, ControllerFactory, ControllerSource, DelayedAcks, EcnMode,
-    KeepAlive, LossDetection, Pacing, QuickNext, Reply,
+    KeepAlive, LossDetection, Pacing, QuickNext,
 };
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
@@ -77,27 +77,35 @@ impl Twins {
     fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         // Also without a reply, which is then asked for.
         let may_send = !segment.acknowledgment.number().is_multiple_of(5);
-        let reply = if segment.payload > 0 {
+        let has_data = segment.payload > 0;
+        let next = if has_data {
             self.fast.take_data(now, segment, ecn, may_send)
         } else {
             self.fast.take_acknowledgment(now, segment, may_send)
         };
-        match reply {
-            Some(Reply { due, .. }) => {
-                assert_eq!((due != Time::MAX).then_some(due), self.fast.timeout());
-            }
-            None => self.fast.receive(now, segment, ecn),
-        }
+        let Some(next) = next else {
+            self.fast.receive(now, segment, ecn);
+            self.general.receive(now, segment, ecn);
+            return;
+        };
         self.general.receive(now, segment, ecn);
-        match reply.filter(|_| may_send).map(|reply| reply.next) {
-            Some(QuickNext::Nothing) => assert_eq!(self.general.next_segment(now), None),
-            Some(QuickNext::Segment(segment, ecn)) => {
-                self.reply = Some((segment, ecn));
+        match next {
+            _ if !may_send => assert_eq!(next, QuickNext::Nothing),
+            QuickNext::Nothing => assert_eq!(self.general.next_segment(now), None),
+            QuickNext::Segment => {
+                let reply = if has_data {
+                    self.fast.quick_acknowledgment(now)
+                } else {
+                    self.fast.quick_data(now)
+                };
+                self.reply = Some(reply);
                 assert_eq!(self.reply, self.general.next_segment(now), "at {now}");
                 self.has_sent_all = !self.fast.may_send_more(now);
             }
-            Some(QuickNext::Unknown) | None => {}
+            QuickNext::Unknown => {}
         }
+        let due = self.fast.quick_timeout();
+        assert_eq!((due != Time::MAX).then_some(due), self.fast.timeout());
     }
 
     fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
