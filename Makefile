@@ -59,7 +59,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-copy bench-tunnel bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed bench-controller studio-test fuzz deny lines
+.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-copy bench-tunnel bench-tunnel-failover bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed bench-controller studio-test fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -205,6 +205,10 @@ bench-copy: ## `weir copy` beside scp and rsync between two network namespaces (
 bench-tunnel: ## `weir tunnel` beside direct TCP, stunnel and HAProxy, between two network namespaces (root; stunnel4, haproxy; two minutes)
 	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@python3 bench/tunnel.py target/release/weir
+
+bench-tunnel-failover: ## Redis by `weir tunnel` and by plain TCP while a network interface fails (root; redis; half a minute)
+	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
+	@python3 bench/tunnel_failover.py target/release/weir docs/images/tunnel-failover.svg
 
 bench-packets: ## what a packet costs the DCQUIC engine without sockets, beside AES-GCM alone (a second)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-quic --bench packets

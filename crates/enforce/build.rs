@@ -8,7 +8,14 @@ use std::process::Command;
 
 const SOURCES: &str = "../../bpf";
 /// The programs; each becomes an object file of its name.
-const PROGRAMS: [&str; 5] = ["bypass", "cgroup", "congestion", "enforce", "pacing"];
+const PROGRAMS: [&str; 6] = [
+    "bypass",
+    "cgroup",
+    "congestion",
+    "enforce",
+    "pacing",
+    "redirect",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-check-cfg=cfg(bpf_programs)");

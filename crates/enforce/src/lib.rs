@@ -3,6 +3,7 @@
 //! [`inline`] puts an element between two ports, with a [`bypass`] for when its process is dead. [`bpf`] adds congestion controls to the kernel's TCP.
 //! [`ebpf`] controls the congestion of all TCP flows that leave by this machine's interfaces, and [`cgroup`]
 //! chooses the kernel's own congestion control for the sockets of a control group.
+//! [`redirect`] leads a control group's connections to a listener of this process.
 //! [`operation`] is the operator's interface to the enforcers of [`ebpf`], [`inline`] and [`cgroup`].
 //!
 //! ```no_run
@@ -36,6 +37,7 @@ mod namespace;
 pub mod offload;
 pub mod operation;
 pub mod port;
+pub mod redirect;
 pub mod segment;
 
 pub use claim::ClaimError;

@@ -18,6 +18,7 @@ use weir_units::{ByteSize, Duration};
 use crate::endpoint::Endpoint;
 use crate::observe::ObserverOptions;
 use crate::socket::{BindAddress, SocketBuffers};
+use crate::succession::Predecessor;
 use crate::tls::{ClientCredentials, ServerCredentials};
 
 /// Builds an endpoint: [`Endpoint::builder`] begins, [`EndpointBuilder::bind`] ends.
@@ -48,6 +49,8 @@ pub struct EndpointBuilder {
     allocator: Option<Arc<dyn Allocator>>,
     observers: ObserverOptions,
     threads: NonZeroU8,
+    can_be_followed: bool,
+    follows: Option<Predecessor>,
 }
 
 impl Default for EndpointBuilder {
@@ -82,6 +85,8 @@ impl Default for EndpointBuilder {
             allocator: None,
             observers: ObserverOptions::default(),
             threads: NonZeroU8::MIN,
+            can_be_followed: false,
+            follows: None,
         }
     }
 }
@@ -284,6 +289,22 @@ impl EndpointBuilder {
     pub fn threads(mut self, count: NonZeroU8) -> Self {
         self.threads = count;
         self
+    }
+
+    /// Binds a server so that another process's endpoint can follow it at its port:
+    /// [`Endpoint::share_port`](Endpoint::share_port).
+    pub fn can_be_followed(mut self) -> Self {
+        self.can_be_followed = true;
+        self
+    }
+
+    /// Follows another endpoint at its port, which has [shared](Endpoint::share_port) it. The address and
+    /// [`Self::secret`] must be the same, and so must the user. New connections come here from now on;
+    /// the connections of the other endpoint go on there. When it has ended,
+    /// [`Endpoint::keep_port`] is called. This endpoint can be followed in turn.
+    pub fn follow(mut self, predecessor: Predecessor) -> Self {
+        self.follows = Some(predecessor);
+        self.can_be_followed()
     }
 
     /// Polls for an expected reply for this long before sleeping (50 µs is a good value); `None`,

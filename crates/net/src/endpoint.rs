@@ -12,10 +12,11 @@ use weir_units::Duration;
 
 use crate::connecting::Connecting;
 use crate::dcquic::{Shared, SharedDcquicConnection};
-use crate::error::{ConnectError, ConnectionError, DeadlinePassed, EndpointError};
+use crate::error::{ConnectError, ConnectionError, DeadlinePassed, EndpointError, SuccessionError};
 use crate::handle::Handle;
 use crate::socket::{SocketBuffers, canonical};
 use crate::stats::EndpointStats;
+use crate::succession::{Predecessor, Succession};
 use crate::tls::ClientCredentials;
 use crate::undecided::Incoming;
 use crate::waiters::wait;
@@ -40,6 +41,7 @@ struct Inner {
     /// Counts connections that begin here, which go to each engine in turn.
     begun: AtomicUsize,
     client: ClientSettings,
+    succession: Option<Succession>,
 }
 
 /// The settings of client connections.
@@ -69,14 +71,45 @@ impl ClientSettings {
 
 impl Endpoint {
     /// An endpoint of these engines, of which there is at least one.
-    pub(crate) fn new(engines: Vec<Arc<Shared>>, client: ClientSettings) -> Self {
+    pub(crate) fn new(
+        engines: Vec<Arc<Shared>>,
+        client: ClientSettings,
+        succession: Option<Succession>,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 engines,
                 begun: AtomicUsize::new(0),
                 client,
+                succession,
             }),
         }
+    }
+
+    /// Lets an endpoint of another process, of the same user, [follow](crate::EndpointBuilder::follow) this one
+    /// at its port. Until then nothing changes; afterwards this one gets the packets of its own connections
+    /// only, and is to be [shut down](Self::shutdown).
+    ///
+    /// # Errors
+    /// [`SuccessionError::NotPrepared`] where it was not [bound for
+    /// that](crate::EndpointBuilder::can_be_followed), [`SuccessionError::Shared`] where it follows another one
+    /// that has not ended, or was shared already.
+    pub fn share_port(&self) -> Result<Predecessor, SuccessionError> {
+        self.succession()?.share(&self.inner.engines)
+    }
+
+    /// Has the port for itself again: the predecessor has ended, or the successor that the port was
+    /// [shared](Self::share_port) with.
+    ///
+    /// # Errors
+    /// As of [`Self::share_port`].
+    pub fn keep_port(&self) -> Result<(), SuccessionError> {
+        self.succession()?.keep(&self.inner.engines)
+    }
+
+    fn succession(&self) -> Result<&Succession, SuccessionError> {
+        let succession = self.inner.succession.as_ref();
+        succession.ok_or(SuccessionError::NotPrepared)
     }
 
     /// Starts a connection to the server `server_name` at `remote`. The first packet leaves before
@@ -243,6 +276,18 @@ impl Endpoint {
         let shared = self.inner.first();
         if let Some(clients) = &shared.settings.known_clients {
             clients.clear(shared.clock.now() + shared.clock.epoch());
+        }
+    }
+
+    /// Accepts no connection any more, and asks the clients of this server to open no streams, ahead of
+    /// [`Self::shutdown`]: until then those that are on their way are served.
+    pub fn warn_of_shutdown(&self) {
+        self.inner.refuse_new();
+        for connection in self.inner.engines.iter().flat_map(connections_of) {
+            let mut locked = connection.lock();
+            if locked.engine.side() == Side::Server {
+                locked.warn_of_drain();
+            }
         }
     }
 

@@ -314,3 +314,18 @@ impl From<ReadError> for io::Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline has passed")]
 pub struct DeadlinePassed;
+
+/// An endpoint cannot be followed by another one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuccessionError {
+    /// It was not bound for that.
+    #[error("the endpoint was not bound so that another one can follow it")]
+    NotPrepared,
+    /// There are two endpoints at the port already.
+    #[error("another endpoint still has connections at this port")]
+    Shared,
+    /// The sockets cannot be set up.
+    #[error("the port cannot be shared: {0}")]
+    System(#[source] io::Error),
+}

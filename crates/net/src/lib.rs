@@ -55,6 +55,7 @@
 //! | `shared_connection` | a connection behind its lock |
 //! | `shared`, `routing`, `driver_queue`, `incoming` | state shared by handles, connections and driver: routing, send queue, new connections |
 //! | `engines`, `engine_runtime`, `port_sharing` | several engines at one port, each with its thread |
+//! | `succession` | a restart that ends no connection |
 //! | `dcquic`, `waiters`, `handle`, `allocation`, `sender_flow`, `path_updates` | DCQUIC only: engine, waiting tasks, deadlines, path events |
 //! | `paths`, `addresses` | paths to the peer; local addresses that appear, disappear and change |
 //! | `interfaces` | the kernel's interface and address notifications, and the reaction to them |
@@ -108,6 +109,7 @@ mod sockets;
 mod spin;
 mod state_directory;
 mod stats;
+mod succession;
 mod timers;
 pub mod tls;
 mod undecided;
@@ -119,7 +121,7 @@ pub use connection::Connection;
 pub use endpoint::{Endpoint, SHUT_DOWN};
 pub use error::{
     ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, MoveError,
-    ReadError, WriteError,
+    ReadError, SuccessionError, WriteError,
 };
 #[cfg(feature = "metrics")]
 pub use observe::register_metrics;
@@ -135,6 +137,7 @@ pub use rpc::{
 pub use send_stream::{SendStream, StopNotice};
 pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
+pub use succession::Predecessor;
 pub use undecided::{Incoming, IncomingError, RetryError};
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 #[cfg(feature = "metrics")]

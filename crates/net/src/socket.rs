@@ -19,8 +19,9 @@ use crate::buffers::{BATCH, RecvBuffers};
 use crate::busy_poll;
 use crate::error::EndpointError;
 use crate::error_queue::{ErrorQueue, Undelivered};
-use crate::port_sharing::PortSharing;
+use crate::port_sharing::{PortFilter, PortSharing};
 use crate::receive_drops;
+use crate::succession;
 use gathered::GatheredBatch;
 
 /// A local address to bind, and the interface that its packets must take.
@@ -108,6 +109,9 @@ impl Socket {
                 .map_err(|source| EndpointError::interface(interface, source))?;
         }
         let granted = set_buffers(&socket, options.buffers).map_err(failed)?;
+        if options.sharing == PortSharing::Followed {
+            succession::check_free(&socket, &address.into()).map_err(failed)?;
+        }
         options.sharing.before_bind(&socket).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
         options.sharing.after_bind(&socket).map_err(failed)?;
@@ -128,6 +132,16 @@ impl Socket {
             local,
             granted,
         })
+    }
+
+    /// Lets other sockets of this user have the port too, or no others any more.
+    pub(crate) fn share_port(&self, shared: bool) -> io::Result<()> {
+        SockRef::from(self.io.get_ref()).set_reuse_port(shared)
+    }
+
+    /// Sets the filter of all sockets at the port.
+    pub(crate) fn filter(&self, filter: &PortFilter) -> io::Result<()> {
+        filter.set(self.io.get_ref())
     }
 
     /// Returns the sizes of its buffers.

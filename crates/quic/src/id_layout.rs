@@ -5,8 +5,8 @@
 //! engines. All other bits are random, so that an ID reveals nothing else, and the IDs that clients
 //! choose for their first packets spread over all engines. A kernel's packet filter can compute it.
 //!
-//! The second byte is random today. It has room for a generation of the process, by which a
-//! successor could recognize the IDs of its predecessor.
+//! The second byte is random, or the generation of the endpoint, by which a successor at the same port
+//! recognizes the IDs of its predecessor.
 
 use std::num::NonZeroU8;
 
@@ -20,6 +20,7 @@ pub struct ConnectionIdLayout {
     length: usize,
     engine: u8,
     engines: NonZeroU8,
+    generation: Option<u8>,
 }
 
 impl ConnectionIdLayout {
@@ -29,6 +30,7 @@ impl ConnectionIdLayout {
             length,
             engine: 0,
             engines: NonZeroU8::MIN,
+            generation: None,
         }
     }
 
@@ -44,6 +46,12 @@ impl ConnectionIdLayout {
             engines,
             ..self
         }
+    }
+
+    /// The same IDs, whose second byte is `generation`, or random.
+    #[must_use]
+    pub const fn of_generation(self, generation: Option<u8>) -> Self {
+        Self { generation, ..self }
     }
 
     /// Returns the length in bytes.
@@ -80,6 +88,9 @@ impl ConnectionIdLayout {
             let value = u16::from(*first) % values;
             *first = value as u8 * self.engines.get() + self.engine;
         }
+        if let ([_, second, ..], Some(generation)) = (&mut *bytes, self.generation) {
+            *second = generation;
+        }
         ConnectionId::new(bytes).unwrap_or(ConnectionId::EMPTY)
     }
 }
@@ -101,6 +112,10 @@ mod tests {
             prop_assert_eq!(id.len(), length);
             prop_assert_eq!(layout.named(id.as_bytes()), Some(engine));
             prop_assert_eq!(layout.other_engine(id.as_bytes()), None);
+            let successor = layout.of_generation(Some(seed as u8));
+            let id = successor.generate(&mut ChaCha12Rng::seed_from_u64(seed));
+            prop_assert_eq!(id.as_bytes()[1], seed as u8);
+            prop_assert_eq!(layout.named(id.as_bytes()), Some(engine));
             let stranger = ConnectionIdLayout::new(length);
             prop_assert_eq!(stranger.other_engine(id.as_bytes()), None);
         }

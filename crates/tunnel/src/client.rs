@@ -5,13 +5,15 @@ mod link;
 mod listener;
 mod over_tcp;
 mod peer;
+mod redirected;
 mod udp;
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::num::{NonZeroU8, NonZeroUsize};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::watch;
@@ -23,11 +25,16 @@ use weir_units::Duration;
 use crate::counters::Counters;
 use crate::destination::Destination;
 use crate::error::TunnelError;
+use crate::handover::{Handover, Inheritance};
+use crate::listen::{inherit_or_bind_udp, inherit_or_listen};
 use crate::metrics::TunnelMetrics;
 use crate::status::Status;
 use crate::transport::transport;
 
 use peer::Peer;
+use redirected::RedirectedListener;
+
+pub use redirected::{OriginalDestinations, Redirected};
 
 /// A tunnel of a client.
 #[derive(Clone, Debug)]
@@ -56,6 +63,8 @@ pub struct LocalAddress {
 pub struct ClientOptions {
     /// The tunnels.
     pub tunnels: Vec<Tunnel>,
+    /// Connections that were to go elsewhere, if such are redirected to the client.
+    pub redirected: Option<Redirected>,
     /// The trust in the servers, and the client's identity; the application protocol is
     /// [`APPLICATION_PROTOCOL`](crate::APPLICATION_PROTOCOL).
     pub credentials: ClientCredentials,
@@ -82,8 +91,9 @@ pub struct ClientOptions {
 pub struct Client {
     endpoint: Endpoint,
     addresses: Vec<SocketAddr>,
-    /// Until [`Client::run`] takes them, whose end closes them.
-    listeners: Mutex<Vec<Listener>>,
+    /// Until the client drains.
+    listeners: Mutex<Vec<Arc<Listener>>>,
+    redirected: Vec<RedirectedListener>,
     shared: Arc<Shared>,
 }
 
@@ -91,7 +101,8 @@ pub struct Client {
 #[derive(Debug)]
 struct Listener {
     tcp: TcpListener,
-    udp: Option<UdpSocket>,
+    udp: Option<Arc<UdpSocket>>,
+    to: Destination,
     route: Arc<listener::Route>,
 }
 
@@ -110,35 +121,73 @@ impl Client {
     /// # Errors
     /// [`TunnelError`].
     pub fn bind(options: ClientOptions) -> Result<Self, TunnelError> {
+        Self::follow(options, None)
+    }
+
+    /// As [`Client::bind`], with the sockets of a predecessor where the addresses are the same.
+    ///
+    /// # Errors
+    /// [`TunnelError`].
+    pub fn follow(
+        mut options: ClientOptions,
+        mut inherited: Option<&mut Inheritance>,
+    ) -> Result<Self, TunnelError> {
+        if inherited
+            .as_ref()
+            .is_some_and(|inherited| inherited.is_of_server())
+        {
+            return Err(TunnelError::OtherKind);
+        }
         let endpoint = endpoint(&options)?;
         let counters = Counters::default();
+        let redirected = options.redirected.take();
         let mut peers: HashMap<Destination, Arc<Peer>> = HashMap::new();
+        let mut peer = |via: &Destination| -> Result<Arc<Peer>, TunnelError> {
+            if let Some(peer) = peers.get(via) {
+                return Ok(peer.clone());
+            }
+            let peer = Arc::new(Peer::new(&endpoint, via, &options)?);
+            peers.insert(via.clone(), peer.clone());
+            Ok(peer)
+        };
         let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
         for tunnel in &options.tunnels {
-            let peer = match peers.get(&tunnel.via) {
-                Some(peer) => peer.clone(),
-                None => {
-                    let peer = Arc::new(Peer::new(&endpoint, &tunnel.via, &options)?);
-                    peers.insert(tunnel.via.clone(), peer.clone());
-                    peer
-                }
-            };
-            let tcp = crate::listen::listen(tunnel.listen)?;
+            let tcp = inherit_or_listen(tunnel.listen, inherited.as_deref_mut())?;
             let address = tcp.local_addr();
             let address = address.map_err(|source| TunnelError::Listen {
                 address: tunnel.listen,
                 source,
             })?;
-            let counters = counters.tunnel(&format!("{address} to {}", tunnel.to));
-            let route = listener::Route::new(tunnel.to.clone(), peer, counters);
-            let udp = tunnel.udp.then(|| crate::listen::bind_udp(address));
-            listeners.push(Listener {
+            let route = listener::Route {
+                peer: peer(&tunnel.via)?,
+                counters: counters.tunnel(&format!("{address} to {}", tunnel.to)),
+            };
+            let udp = tunnel
+                .udp
+                .then(|| inherit_or_bind_udp(address, inherited.as_deref_mut()));
+            listeners.push(Arc::new(Listener {
                 tcp,
-                udp: udp.transpose()?,
+                udp: udp.transpose()?.map(Arc::new),
+                to: tunnel.to.clone(),
                 route: Arc::new(route),
-            });
+            }));
             addresses.push(address);
         }
+        let redirected = match redirected {
+            None => Vec::new(),
+            Some(redirected) => {
+                let route = Arc::new(listener::Route {
+                    peer: peer(&redirected.via)?,
+                    counters: counters.tunnel("redirected"),
+                });
+                let listeners = redirected.listeners.into_iter();
+                let listening = listeners.map(|listener| {
+                    let destinations = redirected.destinations.clone();
+                    RedirectedListener::new(listener, destinations, route.clone())
+                });
+                listening.collect::<Result<_, _>>()?
+            }
+        };
         let shared = Arc::new(Shared {
             counters,
             peers: peers.into_values().collect(),
@@ -157,6 +206,7 @@ impl Client {
             endpoint,
             addresses,
             listeners: Mutex::new(listeners),
+            redirected,
             shared,
         })
     }
@@ -176,17 +226,47 @@ impl Client {
     /// listens any more. It is called once.
     pub async fn run(&self) {
         let mut draining = self.shared.draining.subscribe();
-        let listeners = {
-            let mut listeners = self
-                .listeners
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *listeners)
+        let listeners = self.listeners().clone();
+        let accepting = listeners.iter().map(|listener| listener.accept());
+        let redirected = self.redirected.iter().map(RedirectedListener::accept);
+        let accepting = async {
+            tokio::join!(
+                join_all(accepting.collect()),
+                join_all(redirected.collect())
+            )
         };
-        let accepting = listeners.into_iter().map(Listener::accept);
         tokio::select! {
-            () = join_all(accepting.collect()) => {}
+            _ = accepting => {}
             _ = draining.wait_for(|draining| *draining) => {}
+        }
+    }
+
+    /// Returns the listening sockets, for a successor.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn hand_over(&self) -> io::Result<Handover> {
+        let mut handover = Handover::default();
+        for listener in &*self.listeners() {
+            handover.tcp(&listener.tcp)?;
+            if let Some(socket) = &listener.udp {
+                handover.udp(socket)?;
+            }
+        }
+        Ok(handover)
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Accepts the redirected connections that the kernel has established already. It is called when
+    /// nothing is redirected any more, before [`Client::drain`].
+    pub async fn accept_waiting(&self) {
+        for listener in &self.redirected {
+            listener.accept_waiting().await;
         }
     }
 
@@ -194,8 +274,9 @@ impl Client {
     /// whether all have ended.
     pub async fn drain(&self, limit: Duration) -> bool {
         self.shared.draining.send_replace(true);
+        self.listeners().clear();
         let ended = async {
-            while self.shared.counters.open() > 0 {
+            while self.shared.counters.active() > 0 {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
@@ -208,16 +289,15 @@ impl Client {
 }
 
 impl Listener {
-    async fn accept(self) {
-        let route = self.route.clone();
+    async fn accept(&self) {
         let datagrams = async {
-            match self.udp {
-                Some(socket) => udp::accept(route, socket).await,
+            match &self.udp {
+                Some(socket) => udp::accept(&self.route, &self.to, socket).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            () = self.route.accept(&self.tcp) => {}
+            () = listener::accept(&self.route, &self.tcp, |_| Some(self.to.clone())) => {}
             () = datagrams => {}
         }
     }

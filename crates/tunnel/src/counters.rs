@@ -38,6 +38,8 @@ pub(crate) struct ConnectionCounters {
     dcquic: Counter,
     tls: Counter,
     open: Counter,
+    /// Connections that are open, or will be once there is a way for them.
+    active: Counter,
     sent: Counter,
     received: Counter,
     refused: [Counter; Refusal::ALL.len()],
@@ -46,6 +48,10 @@ pub(crate) struct ConnectionCounters {
     pub(crate) datagrams_received: Counter,
     pub(crate) datagrams_dropped: Counter,
 }
+
+/// A connection that was accepted and has not ended, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ActiveConnection(Arc<ConnectionCounters>);
 
 /// A connection that is open, until this is dropped.
 #[derive(Debug)]
@@ -60,6 +66,12 @@ impl ConnectionCounters {
         }
         self.open.add(1);
         OpenConnection(self.clone())
+    }
+
+    /// Counts a connection as active for as long as what it returns is kept.
+    pub(crate) fn activate(self: &Arc<Self>) -> ActiveConnection {
+        self.active.add(1);
+        ActiveConnection(self.clone())
     }
 
     /// Counts bytes from this side's TCP connection.
@@ -95,6 +107,12 @@ impl ConnectionCounters {
             datagrams_received: self.datagrams_received.get(),
             datagrams_dropped: self.datagrams_dropped.get(),
         }
+    }
+}
+
+impl Drop for ActiveConnection {
+    fn drop(&mut self) {
+        self.0.active.subtract(1);
     }
 }
 
@@ -153,10 +171,10 @@ impl Counters {
         tunnels.entry(name.to_owned()).or_default().clone()
     }
 
-    /// Returns how many connections are open.
-    pub(crate) fn open(&self) -> u64 {
+    /// Returns how many connections were accepted and have not ended.
+    pub(crate) fn active(&self) -> u64 {
         let tunnels = self.tunnels();
-        tunnels.values().map(|counters| counters.open.get()).sum()
+        tunnels.values().map(|counters| counters.active.get()).sum()
     }
 
     /// Returns the values of all counters.

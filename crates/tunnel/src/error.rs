@@ -14,6 +14,15 @@ pub enum TunnelError {
         /// The system's error.
         source: io::Error,
     },
+    /// Applications' addresses cannot be used.
+    #[error("connections cannot come from applications' addresses, which takes CAP_NET_ADMIN: {0}")]
+    Transparent(#[source] io::Error),
+    /// A predecessor of a client is a server.
+    #[error("the predecessor is a server: a client takes the place of a client")]
+    OtherKind,
+    /// A predecessor has another address.
+    #[error("the predecessor does not listen on {0}: a successor has the same address and port")]
+    OtherAddress(SocketAddr),
     /// The DCQUIC endpoint cannot be made.
     #[error(transparent)]
     Endpoint(#[from] weir_net::EndpointError),

@@ -15,6 +15,7 @@
 //! | `flows` | UDP over DCQUIC's datagrams |
 //! | `access`, `identity` | who may reach what |
 //! | `counters`, `metrics`, `status`, [`control`] | what is counted and shown |
+//! | [`handover`] | a restart that ends no connection |
 //! | `transport`, `listen` | settings of connections and sockets |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
@@ -26,6 +27,7 @@ mod counters;
 pub mod destination;
 mod error;
 mod flows;
+pub mod handover;
 pub mod header;
 mod identity;
 mod listen;
@@ -39,13 +41,13 @@ mod transport;
 
 pub use access::Access;
 pub use carrier::CarrierKind;
-pub use client::{Client, ClientOptions, LocalAddress, Tunnel};
+pub use client::{Client, ClientOptions, LocalAddress, OriginalDestinations, Redirected, Tunnel};
 pub use counters::TunnelValues;
 pub use destination::Destination;
 pub use error::TunnelError;
 pub use metrics::register_metrics;
 pub use refusal::Refusal;
-pub use server::{Server, ServerOptions};
+pub use server::{HandoverError, Server, ServerOptions};
 pub use status::{ConnectionStatus, PeerStatus, Status};
 pub use transport::APPLICATION_PROTOCOL;
 

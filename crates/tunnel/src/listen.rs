@@ -6,9 +6,42 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
 
 use crate::error::TunnelError;
+use crate::handover::Inheritance;
 
 /// Connections that wait to be accepted; the kernel's `net.core.somaxconn` may be less.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
+
+/// Returns the listener at an address that a predecessor had, or else a new one, within a tokio runtime.
+///
+/// # Errors
+/// [`TunnelError::Listen`].
+pub(crate) fn inherit_or_listen(
+    address: SocketAddr,
+    inherited: Option<&mut Inheritance>,
+) -> Result<TcpListener, TunnelError> {
+    // It is in non-blocking mode already, with the predecessor.
+    match inherited.and_then(|inherited| inherited.tcp(address)) {
+        Some(listener) => TcpListener::from_std(listener)
+            .map_err(|source| TunnelError::Listen { address, source }),
+        None => listen(address),
+    }
+}
+
+/// Returns the UDP socket at an address that a predecessor had, or else a new one, within a tokio runtime.
+///
+/// # Errors
+/// [`TunnelError::Listen`].
+pub(crate) fn inherit_or_bind_udp(
+    address: SocketAddr,
+    inherited: Option<&mut Inheritance>,
+) -> Result<UdpSocket, TunnelError> {
+    match inherited.and_then(|inherited| inherited.udp(address)) {
+        Some(socket) => {
+            UdpSocket::from_std(socket).map_err(|source| TunnelError::Listen { address, source })
+        }
+        None => bind_udp(address),
+    }
+}
 
 /// Listens on an address, within a tokio runtime.
 ///

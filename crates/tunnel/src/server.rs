@@ -2,28 +2,38 @@
 
 mod connect;
 mod serve;
+mod source;
 mod tls;
 mod udp;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU8;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use weir_metrics::Registry;
 use weir_net::tls::ServerCredentials;
-use weir_net::{AlgorithmSpec, Connecting, Endpoint, Side};
+use weir_net::{AlgorithmSpec, Connecting, Endpoint, EndpointBuilder, Side};
+use weir_policy::Prefix;
 use weir_units::Duration;
 
 use crate::access::Access;
 use crate::counters::Counters;
 use crate::error::TunnelError;
+use crate::handover::{Handover, Inheritance};
 use crate::identity::ClientIdentity;
+use crate::listen::inherit_or_listen;
 use crate::metrics::TunnelMetrics;
 use crate::status::Status;
 use crate::transport::transport;
+
+/// How long clients are warned before their new streams are refused: many round trips.
+const WARNING: Duration = Duration::from_millis(200);
+
+/// How often another free port is tried.
+const ATTEMPTS: u32 = 16;
 
 /// What a server is given.
 #[derive(Debug)]
@@ -41,6 +51,9 @@ pub struct ServerOptions {
     pub connect_timeout: Duration,
     /// Whether destinations are told the application's address by the PROXY protocol.
     pub proxy_protocol: bool,
+    /// The networks of applications whose destinations see the application's own address, by a transparent
+    /// bind: others are refused. None for the server's address.
+    pub transparent: Vec<Prefix>,
     /// Whether UDP is carried.
     pub udp: bool,
     /// Whether clients may come by TLS over TCP.
@@ -61,8 +74,8 @@ pub struct ServerOptions {
 #[derive(Debug)]
 pub struct Server {
     endpoint: Endpoint,
-    /// Until [`Server::run`] takes it, whose end closes it.
-    tcp: Mutex<Option<TcpListener>>,
+    /// Until the server drains.
+    tcp: Mutex<Option<Arc<TcpListener>>>,
     shared: Arc<Shared>,
 }
 
@@ -73,9 +86,23 @@ pub(crate) struct Shared {
     places: Arc<Semaphore>,
     connect_timeout: Duration,
     proxy_protocol: bool,
+    transparent: Vec<Prefix>,
     udp: bool,
     credentials: ServerCredentials,
     counters: Counters,
+    /// Cloned by each connection over TLS.
+    over_tls: Arc<()>,
+}
+
+/// Why a server cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum HandoverError {
+    /// The DCQUIC endpoint cannot be followed.
+    #[error(transparent)]
+    Endpoint(#[from] weir_net::SuccessionError),
+    /// The listener cannot be given away.
+    #[error(transparent)]
+    Listener(#[from] std::io::Error),
 }
 
 impl Server {
@@ -84,10 +111,32 @@ impl Server {
     /// # Errors
     /// [`TunnelError`].
     pub fn bind(options: ServerOptions) -> Result<Self, TunnelError> {
+        Self::follow(options, None)
+    }
+
+    /// As [`Server::bind`], after a predecessor: new connections come here from now on, those of the
+    /// predecessor stay there. When it has ended, [`Server::keep_port`] is called.
+    ///
+    /// # Errors
+    /// [`TunnelError`].
+    pub fn follow(
+        mut options: ServerOptions,
+        inherited: Option<&mut Inheritance>,
+    ) -> Result<Self, TunnelError> {
+        if !options.transparent.is_empty() {
+            source::check_permission().map_err(TunnelError::Transparent)?;
+        }
         let mut builder = Endpoint::builder()
             .transport(transport(Side::Server, options.congestion))
             .server(options.credentials.clone())
-            .threads(options.threads);
+            .threads(options.threads)
+            .can_be_followed();
+        if let Some(inherited) = &inherited {
+            let found = inherited.endpoint(options.bind);
+            let (address, predecessor) = found.ok_or(TunnelError::OtherAddress(options.bind))?;
+            options.bind = address;
+            builder = builder.follow(predecessor);
+        }
         if let Some(directory) = options.state_directory {
             builder = builder.state_directory(directory);
         }
@@ -97,14 +146,11 @@ impl Server {
         if let Some(registry) = &options.registry {
             builder = builder.metrics(registry);
         }
-        let endpoint = builder.bind(options.bind)?;
-        let tcp = if options.over_tcp {
+        if options.over_tcp {
             // Fails here rather than at the first client.
             options.credentials.over_tcp()?;
-            Some(crate::listen::listen(endpoint.local_address())?)
-        } else {
-            None
-        };
+        }
+        let (endpoint, tcp) = bind_both(&builder, options.bind, options.over_tcp, inherited)?;
         let shared = Arc::new(Shared {
             access: options.access,
             places: Arc::new(Semaphore::new(
@@ -112,9 +158,11 @@ impl Server {
             )),
             connect_timeout: options.connect_timeout,
             proxy_protocol: options.proxy_protocol,
+            transparent: options.transparent,
             udp: options.udp,
             credentials: options.credentials,
             counters: Counters::default(),
+            over_tls: Arc::default(),
         });
         if let Some(registry) = &options.registry {
             let counted = Arc::downgrade(&shared);
@@ -122,7 +170,7 @@ impl Server {
         }
         Ok(Self {
             endpoint,
-            tcp: Mutex::new(tcp),
+            tcp: Mutex::new(tcp.map(Arc::new)),
             shared,
         })
     }
@@ -139,14 +187,10 @@ impl Server {
 
     /// Takes clients until the server [drains](Server::drain), or this future is dropped. It is called once.
     pub async fn run(&self) {
-        let listener = self
-            .tcp
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let listener = self.tcp().clone();
         let over_tcp = async {
-            match listener {
-                Some(listener) => tls::accept(&listener, &self.shared).await,
+            match &listener {
+                Some(listener) => tls::accept(listener, &self.shared).await,
                 None => std::future::pending().await,
             }
         };
@@ -154,6 +198,32 @@ impl Server {
             () = self.accept() => {}
             () = over_tcp => {}
         }
+    }
+
+    /// Returns the listening sockets, for a successor: from when that is [bound](Server::follow) this server
+    /// gets no new connections. Where the successor fails, [`Server::keep_port`] is called.
+    ///
+    /// # Errors
+    /// Why there can be no successor.
+    pub fn hand_over(&self) -> Result<Handover, HandoverError> {
+        let mut handover = Handover::default();
+        if let Some(listener) = &*self.tcp() {
+            handover.tcp(listener)?;
+        }
+        handover.endpoint(self.local_address(), self.endpoint.share_port()?);
+        Ok(handover)
+    }
+
+    /// Has the port for itself again: the predecessor has ended, or the successor.
+    ///
+    /// # Errors
+    /// The port's filter cannot be set.
+    pub fn keep_port(&self) -> Result<(), HandoverError> {
+        Ok(self.endpoint.keep_port()?)
+    }
+
+    fn tcp(&self) -> MutexGuard<'_, Option<Arc<TcpListener>>> {
+        self.tcp.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn accept(&self) {
@@ -166,15 +236,48 @@ impl Server {
     /// Ends: takes no new connections, and waits for those that are open, for `limit` at most. Returns
     /// whether all have ended.
     pub async fn drain(&self, limit: Duration) -> bool {
-        let places = async {
-            // Connections over TLS have no endpoint that waits for them.
-            while self.shared.counters.open() > 0 {
+        *self.tcp() = None;
+        let by_dcquic = async {
+            // Streams that clients have opened before they hear of it are served.
+            self.endpoint.warn_of_shutdown();
+            tokio::time::sleep(WARNING.min(limit).into()).await;
+            self.endpoint.shutdown(limit - WARNING).await
+        };
+        let over_tls = async {
+            // They have no endpoint that waits for them.
+            while Arc::strong_count(&self.shared.over_tls) > 1 {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
-        let over_tls = tokio::time::timeout(limit.into(), places);
-        let (drained, ended) = tokio::join!(self.endpoint.shutdown(limit), over_tls);
+        let over_tls = tokio::time::timeout(limit.into(), over_tls);
+        let (drained, ended) = tokio::join!(by_dcquic, over_tls);
         drained.is_ok() && ended.is_ok()
+    }
+}
+
+/// Binds UDP, and TCP at the same port where that is wanted: for port 0 one that is free for both.
+fn bind_both(
+    builder: &EndpointBuilder,
+    address: SocketAddr,
+    over_tcp: bool,
+    mut inherited: Option<&mut Inheritance>,
+) -> Result<(Endpoint, Option<TcpListener>), TunnelError> {
+    let mut attempts = 0;
+    loop {
+        let endpoint = builder.clone().bind(address)?;
+        if !over_tcp {
+            return Ok((endpoint, None));
+        }
+        match inherit_or_listen(endpoint.local_address(), inherited.as_deref_mut()) {
+            Err(TunnelError::Listen { source, .. })
+                if address.port() == 0
+                    && source.kind() == std::io::ErrorKind::AddrInUse
+                    && attempts < ATTEMPTS =>
+            {
+                attempts += 1;
+            }
+            listener => return Ok((endpoint, Some(listener?))),
+        }
     }
 }
 

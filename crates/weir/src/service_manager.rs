@@ -8,6 +8,11 @@ pub(crate) fn ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
+/// The command takes the place of the service's main process: [`ready`] follows.
+pub(crate) fn succeeds() {
+    tell(&[NotifyState::MainPid(std::process::id())]);
+}
+
 /// A configuration file is read again; [`ready`] follows.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {

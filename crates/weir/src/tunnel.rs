@@ -1,6 +1,7 @@
 //! `weir tunnel`
 
 mod client;
+mod redirection;
 mod running;
 mod server;
 mod status;
@@ -75,6 +76,11 @@ struct Common {
     /// Socket for `weir tunnel status`; none by default
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+
+    /// Take the place of the process at --control, if there is one: its sockets come here, and it goes on with
+    /// the connections that it has, for its --drain-limit at most
+    #[arg(long, requires = "control")]
+    take_over: bool,
 
     /// Serve Prometheus metrics by HTTP at /metrics; a port alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]

@@ -29,7 +29,7 @@ mod check;
 mod counts;
 mod enforcer;
 mod error;
-mod group;
+pub(crate) mod group;
 mod guardian;
 mod leftover;
 mod pins;

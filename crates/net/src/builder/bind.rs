@@ -28,6 +28,7 @@ use crate::socket::{BindAddress, SocketOptions};
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::state_directory;
+use crate::succession::{self, Succession};
 use crate::timers::Timers;
 use crate::undecided::UndecidedQueue;
 
@@ -75,6 +76,7 @@ impl EndpointBuilder {
             )),
             undecided: (self.max_undecided > 0).then(Arc::default),
         };
+        let succession = self.succession()?;
         let mut shared = Vec::with_capacity(runtimes.len());
         let mut drivers = Vec::with_capacity(runtimes.len());
         for (engines, runtime) in Engines::new(self.threads).into_iter().zip(runtimes) {
@@ -82,7 +84,10 @@ impl EndpointBuilder {
             let options = SocketOptions {
                 buffers: self.buffers,
                 receive_buffer_grows: self.receive_buffer_grows,
-                sharing: PortSharing::of_engine(engines.index(), self.threads),
+                sharing: match &succession {
+                    Some(_) => succession::sharing(self.follows, engines.index(), self.threads),
+                    None => PortSharing::of_engine(engines.index(), self.threads),
+                },
                 busy_poll: self.busy_poll,
                 // A server alone waits for its clients: they are known to be gone soon enough.
                 reads_errors: self.client.is_some() || self.server.is_none(),
@@ -101,7 +106,13 @@ impl EndpointBuilder {
                 }
             }
             let watch = open_watch(is_watched);
-            let engine = self.engine(&mut parts, &runtime, sockets, engines, watch.is_some())?;
+            let generation = succession.as_ref().map(Succession::generation);
+            let layout = ConnectionIdLayout::new(CONNECTION_ID_LENGTH)
+                .of_engine(engines.index(), self.threads)
+                .of_generation(generation);
+            let is_watched = watch.is_some();
+            let engine =
+                self.engine(&mut parts, &runtime, sockets, (engines, layout), is_watched)?;
             let watching = watch.map(|watch| runtime.handle().spawn(watch.run(engine.clone())));
             let driver = Driver::new(engine.clone(), watching);
             drop(entered);
@@ -114,7 +125,7 @@ impl EndpointBuilder {
             version: self.client_versions.0,
             versions: self.client_versions.1,
         };
-        let endpoint = Endpoint::new(shared, settings);
+        let endpoint = Endpoint::new(shared, settings, succession);
         for (runtime, driver) in drivers {
             runtime.run(driver)?;
         }
@@ -134,6 +145,19 @@ impl EndpointBuilder {
             }
             bound => bound,
         }
+    }
+
+    /// Returns what the endpoint follows and how it can be followed, if that is wanted.
+    fn succession(&self) -> Result<Option<Succession>, EndpointError> {
+        if !self.can_be_followed {
+            return Ok(None);
+        }
+        let generation = match self.follows {
+            Some(predecessor) => predecessor.generation.wrapping_add(1),
+            None => seed()?[0],
+        };
+        let follows = self.follows.is_some();
+        Ok(Some(Succession::new(generation, self.threads, follows)))
     }
 
     /// Returns the endpoint's secret: the given one, a kept one, or a new one.
@@ -166,7 +190,7 @@ impl EndpointBuilder {
         parts: &mut SharedParts,
         runtime: &EngineRuntime,
         sockets: Sockets,
-        engines: Engines<SharedDcquicConnection>,
+        (engines, connection_ids): (Engines<SharedDcquicConnection>, ConnectionIdLayout),
         is_watched: bool,
     ) -> Result<Arc<Shared>, EndpointError> {
         let clock = parts.clock;
@@ -186,9 +210,8 @@ impl EndpointBuilder {
             max_undecided: self.max_undecided,
             ..ServerConfig::new(credentials.crypto.clone(), self.transport.clone())
         });
-        let layout = ConnectionIdLayout::new(CONNECTION_ID_LENGTH);
         let config = EndpointConfig {
-            connection_ids: layout.of_engine(engines.index(), self.threads),
+            connection_ids,
             secret: Some(parts.secret),
             epoch: clock.epoch(),
             // Who polls for 50 µs wants no timer to be late.

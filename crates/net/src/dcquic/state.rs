@@ -22,6 +22,12 @@ impl Locked<'_> {
         }
     }
 
+    /// Asks the peer to open no streams any more; those on their way are served.
+    pub(crate) fn warn_of_drain(&mut self) {
+        self.engine.warn_of_go_away();
+        self.send();
+    }
+
     /// Lets the connection end as soon as its open streams have; new ones are refused.
     pub(crate) fn drain(&mut self) {
         let now = self.now();

@@ -279,10 +279,13 @@ impl ClientTls {
         Ok(TlsClient::new(Arc::new(config))?)
     }
 
-    /// The same for TLS over TCP, where no session is resumed: a store's sessions belong to QUIC.
+    /// The same for TLS over TCP, with sessions of its own: those in a store belong to QUIC.
     fn over_tcp(&self) -> Result<Arc<rustls::ClientConfig>, TlsError> {
         let mut config = self.config(tcp_provider_with(&self.cipher_suites))?;
-        config.resumption = Resumption::disabled();
+        config.resumption = match &self.sessions {
+            KeptSessions::InMemory => Resumption::in_memory_sessions(SESSIONS),
+            KeptSessions::Nowhere | KeptSessions::InStore(_) => Resumption::disabled(),
+        };
         Ok(Arc::new(config))
     }
 
@@ -381,7 +384,7 @@ impl ClientCredentials {
     }
 
     /// Returns a configuration of rustls for TLS over TCP beside QUIC, with the same servers, identity,
-    /// protocols and suites; it resumes no session. Ask for it at each connection: a reload replaces it.
+    /// protocols and suites; its sessions are its own. Ask for it at each connection: a reload replaces it.
     /// One of [`ClientTls::from_rustls`] is returned as it is.
     ///
     /// # Errors

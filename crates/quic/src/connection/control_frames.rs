@@ -165,7 +165,10 @@ impl ControlFrames {
             SentFrame::NewToken => self.new_token = None,
             SentFrame::PathSecret => self.path_secret = None,
             SentFrame::PathKey => self.path_key = None,
-            SentFrame::GoAway => self.go_away = None,
+            // Another one may be on its way, with a lower limit.
+            SentFrame::GoAway => {
+                self.go_away = self.go_away.filter(|(_, due)| *due);
+            }
             SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
             _ => {}
         }

@@ -13,6 +13,8 @@ use crate::{Code, Level, Side, StreamId, TransportError};
 
 /// The code with which we abandon streams that the peer refuses: it does not look at them.
 const ABANDONED: u64 = 0;
+/// A limit that no stream reaches (RFC 9000, section 4.6).
+const NO_LIMIT: u64 = 1 << 60;
 
 /// What both sides have said about going away.
 #[derive(Debug, Default)]
@@ -55,6 +57,15 @@ impl Connection {
         self.events.push_back(Event::GoingAway);
         self.announce_go_away();
         self.close_when_done(now);
+    }
+
+    /// Asks the peer to open no streams any more, ahead of [`Connection::go_away`]: until then those that are on
+    /// their way are served. A peer that does not accept GOAWAY learns nothing.
+    pub fn warn_of_go_away(&mut self) {
+        let is_open = matches!(self.state, LifeCycle::Open);
+        if is_open && self.leaving.ours.is_none() && self.peer_takes_go_away() {
+            self.control.send_go_away(NO_LIMIT);
+        }
     }
 
     /// Closes the connection as one that was never accepted: nothing that it carries is executed.

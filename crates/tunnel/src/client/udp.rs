@@ -11,6 +11,7 @@ use weir_net::{Connection, RecvStream, SendStream};
 use super::connections::Place;
 use super::listener::Route;
 use crate::carrier::CarrierKind;
+use crate::destination::Destination;
 use crate::flows::{Flow, LARGEST};
 use crate::header::{Header, Protocol};
 use crate::refusal::Refusal;
@@ -31,9 +32,8 @@ struct OpenFlow {
     number: u64,
 }
 
-/// Carries datagrams of applications, without an end.
-pub(super) async fn accept(route: Arc<Route>, socket: UdpSocket) {
-    let socket = Arc::new(socket);
+/// Carries datagrams of applications to a destination, without an end.
+pub(super) async fn accept(route: &Arc<Route>, to: &Destination, socket: &Arc<UdpSocket>) {
     let table = Table::default();
     let mut buffer = vec![0; LARGEST];
     loop {
@@ -44,7 +44,7 @@ pub(super) async fn accept(route: Arc<Route>, socket: UdpSocket) {
         let known = lock(&table).get(&source).cloned();
         let open = match known {
             Some(open) if open.connection.error().is_none() => Some(open),
-            _ => begin(&route, &socket, &table, source).await,
+            _ => begin(route, to, socket, &table, source).await,
         };
         match open {
             Some(open) => open
@@ -58,6 +58,7 @@ pub(super) async fn accept(route: Arc<Route>, socket: UdpSocket) {
 /// Begins a flow; `None` where DCQUIC does not carry it now.
 async fn begin(
     route: &Arc<Route>,
+    to: &Destination,
     socket: &Arc<UdpSocket>,
     table: &Table,
     source: SocketAddr,
@@ -71,7 +72,7 @@ async fn begin(
     let (mut send, receive) = opened.ok()?.ok()?;
     let header = Header {
         protocol: Protocol::Udp,
-        destination: route.to.clone(),
+        destination: to.clone(),
         source: Some(SocketAddr::new(source.ip().to_canonical(), source.port())),
     };
     let mut bytes = Vec::new();
@@ -107,7 +108,10 @@ async fn keep(
     open: Arc<OpenFlow>,
     (mut send, mut receive): (SendStream, RecvStream),
 ) {
-    let _counted = route.counters.open(CarrierKind::Dcquic);
+    let _counted = (
+        route.counters.open(CarrierKind::Dcquic),
+        route.counters.activate(),
+    );
     tokio::select! {
         () = open.flow.idle() => {
             // Where the connection is over the server knows.

@@ -8,6 +8,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::Shared;
+use super::source::Source;
 use crate::destination::{Destination, Host};
 use crate::header::Header;
 use crate::identity::ClientIdentity;
@@ -60,7 +61,8 @@ pub(super) async fn connect(
     header: &Header,
 ) -> Result<TcpStream, Refusal> {
     let addresses = resolve(shared, client, &header.destination).await?;
-    let connecting = timeout(shared.connect_timeout.into(), first_of(&addresses));
+    let source = Source::of(&shared.transparent, client, header)?;
+    let connecting = timeout(shared.connect_timeout.into(), first_of(&addresses, source));
     let mut tcp = connecting.await.map_err(|_| Refusal::TimedOut)??;
     // Requests and replies leave at once; where that fails they are only later.
     let _ = tcp.set_nodelay(true);
@@ -72,10 +74,10 @@ pub(super) async fn connect(
     Ok(tcp)
 }
 
-async fn first_of(addresses: &[SocketAddr]) -> Result<TcpStream, Refusal> {
+async fn first_of(addresses: &[SocketAddr], source: Source) -> Result<TcpStream, Refusal> {
     let mut failure = Refusal::NotFound;
     for address in addresses {
-        match TcpStream::connect(address).await {
+        match source.connect(*address).await {
             Ok(tcp) => return Ok(tcp),
             Err(error) => failure = of_error(&error),
         }

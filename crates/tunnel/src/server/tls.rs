@@ -28,8 +28,9 @@ pub(super) async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         };
         match listener.accept().await {
             Ok((tcp, _)) => {
-                let shared = shared.clone();
+                let (shared, open) = (shared.clone(), shared.over_tls.clone());
                 tokio::spawn(async move {
+                    let _open = open;
                     let established = establish(tcp, &shared).await;
                     drop(place);
                     if let Some((carrier, client)) = established {

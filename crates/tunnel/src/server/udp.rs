@@ -1,6 +1,5 @@
 //! UDP flows of clients to their destinations.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::UdpSocket;
@@ -8,6 +7,7 @@ use weir_net::{Connection, RecvStream, SendStream};
 
 use super::Shared;
 use super::connect::resolve;
+use super::source::Source;
 use crate::carrier::CarrierKind;
 use crate::flows::{Flow, Flows, LARGEST};
 use crate::header::Header;
@@ -32,14 +32,16 @@ pub(super) async fn open(
 ) -> Result<UdpSocket, Refusal> {
     let addresses = resolve(shared, client, &header.destination).await?;
     let address = addresses.first().ok_or(Refusal::NotFound)?;
-    let any: SocketAddr = match address {
-        SocketAddr::V4(_) => ([0; 4], 0).into(),
-        SocketAddr::V6(_) => ([0u16; 8], 0).into(),
-    };
-    let socket = UdpSocket::bind(any).await.map_err(|_| Refusal::TooMany)?;
-    let connected = socket.connect(address).await;
-    connected.map_err(|_| Refusal::Unreachable)?;
-    Ok(socket)
+    let source = Source::of(&shared.transparent, client, header)?;
+    source
+        .udp(*address)
+        .await
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NetworkUnreachable | std::io::ErrorKind::HostUnreachable => {
+                Refusal::Unreachable
+            }
+            _ => Refusal::TooMany,
+        })
 }
 
 /// Carries a flow until the client ends it, or nothing has come for long.

@@ -4,16 +4,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use serde::Serialize;
+use weir_tunnel::control::Controlled;
+use weir_tunnel::handover::Handover;
 use weir_tunnel::tls::{ClientCredentials, ClientTls, Fingerprint, SpiffeId};
 use weir_tunnel::{
     APPLICATION_PROTOCOL, Client as Listening, ClientOptions, DEFAULT_PORT, Destination,
     LocalAddress, Tunnel,
 };
+use weir_units::Duration;
 
-use super::running::Surroundings;
+use super::redirection::{Attached, RedirectionArguments};
+use super::running::{Process, Surroundings};
 use super::{Common, roots};
 use crate::failure::Failure;
 use crate::output;
@@ -26,24 +31,30 @@ Examples:
   weir tunnel client --listen 127.0.0.1:6379 --to redis.svc:6379 \\
                      --listen 127.0.0.1:5432 --to db.svc:5432 --via gate1 --ca ca.pem
   weir tunnel client … --local 10.0.1.5%eth0 --local 10.0.2.5%eth1    survives the loss of one
+  weir tunnel client --cgroup /system.slice/web.service --redirect 10.0.0.0/8:6379 --via gate1 --pin 3f5a…
   weir tunnel client … --ca bundle.pem --spiffe-id spiffe://prod/gate --certificate svid.pem --key svid.key
 
 Each --listen belongs to the --to at the same place. There is one --via for all, or one for each. The
-server resolves the name of --to, and has to allow it. The server is verified by --pin, --ca, or both
+server resolves the name of --to, and has to allow it. With --cgroup the processes of a control group connect
+to the destinations of --redirect as ever, and the client's programs in the kernel lead them here: it takes
+root, and they end with the client. The server is verified by --pin, --ca, or both
 --ca and --spiffe-id. SIGHUP reads all certificates again. After SIGTERM no connections are accepted, and
 those that are open go on until they end or --drain-limit has passed.")]
 pub(crate) struct Client {
     /// TCP address for the applications; a port alone is on 127.0.0.1 (repeatable)
-    #[arg(long, value_name = "[ADDRESS:]PORT", required = true, value_parser = weir_metrics::parse_address)]
+    #[arg(long, value_name = "[ADDRESS:]PORT", required_unless_present = "cgroup", requires = "to", value_parser = weir_metrics::parse_address)]
     listen: Vec<SocketAddr>,
 
     /// Destination, which the server connects to (repeatable)
-    #[arg(long, value_name = "HOST:PORT", required = true)]
+    #[arg(long, value_name = "HOST:PORT", requires = "listen")]
     to: Vec<Destination>,
 
     /// Server (repeatable)
     #[arg(long, value_name = "HOST[:PORT]", required = true, value_parser = parse_server)]
     via: Vec<Destination>,
+
+    #[command(flatten)]
+    redirection: RedirectionArguments,
 
     /// Fingerprint of the server's certificate, as the server prints it
     #[arg(long, value_name = "FINGERPRINT", conflicts_with_all = ["ca", "spiffe_id"])]
@@ -83,6 +94,50 @@ pub(crate) struct Client {
     /// Print the listening addresses as JSON
     #[arg(long, short = 'J')]
     json: bool,
+}
+
+/// A client that runs.
+struct Running {
+    client: Listening,
+    credentials: ClientCredentials,
+    attached: Mutex<Option<Attached>>,
+    drain_limit: Duration,
+}
+
+impl Controlled for Running {
+    fn status(&self) -> weir_tunnel::Status {
+        self.client.status()
+    }
+
+    fn hand_over(&self) -> Result<Handover, String> {
+        self.client.hand_over().map_err(|error| error.to_string())
+    }
+
+    /// Its listening sockets are open still, and so are those of a successor.
+    fn keep(&self) {}
+}
+
+impl Process for Running {
+    async fn work(&self) {
+        self.client.run().await;
+    }
+
+    async fn drain(&self) -> bool {
+        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut attached) = attached.take() {
+            attached.detach();
+        }
+        drop(attached);
+        self.client.accept_waiting().await;
+        self.client.drain(self.drain_limit).await
+    }
+
+    fn reload(&self) -> String {
+        match self.credentials.reload() {
+            Ok(_) => "certificates were read again".to_owned(),
+            Err(_) => "certificates cannot be read again: see the log".to_owned(),
+        }
+    }
 }
 
 /// The line of JSON at the start.
@@ -129,10 +184,12 @@ fn parse_server(text: &str) -> Result<Destination, String> {
 impl Client {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
         let tunnels = self.tunnels()?;
-        let mut surroundings = Surroundings::new(&self.common).await?;
         let credentials = self.credentials()?;
-        let client = Listening::bind(ClientOptions {
+        let mut surroundings = Surroundings::new(&self.common).await?;
+        let (attached, redirected) = self.redirection.attach(&self.via[0])?.unzip();
+        let options = ClientOptions {
             tunnels,
+            redirected,
             credentials: credentials.clone(),
             server_name: self.server_name.clone(),
             local: self.local.iter().map(|local| local.0.clone()).collect(),
@@ -142,17 +199,20 @@ impl Client {
             threads: self.common.threads,
             qlog: self.common.qlog.clone(),
             registry: surroundings.registry(),
-        });
-        let client = client.map_err(Failure::of)?;
-        self.announce(&client, surroundings.metrics())?;
-        let reload = || match credentials.reload() {
-            Ok(_) => "certificates were read again".to_owned(),
-            Err(_) => "certificates cannot be read again: see the log".to_owned(),
         };
-        let ready = format!("{} tunnels", self.listen.len());
-        let drain = client.drain(self.common.drain_limit);
-        let running = surroundings.run(client.run(), drain, || client.status(), reload, &ready);
-        running.await
+        let client = Listening::follow(options, surroundings.inheritance()).map_err(Failure::of)?;
+        self.announce(&client, surroundings.metrics())?;
+        let ready = match self.redirection.announcement() {
+            Some(redirected) => format!("{} tunnels, {}", self.listen.len(), redirected.trim_end()),
+            None => format!("{} tunnels", self.listen.len()),
+        };
+        let process = Running {
+            client,
+            credentials,
+            attached: Mutex::new(attached),
+            drain_limit: self.common.drain_limit,
+        };
+        surroundings.run(&process, &ready).await
     }
 
     fn tunnels(&self) -> Result<Vec<Tunnel>, Failure> {
@@ -163,6 +223,11 @@ impl Client {
                 self.to.len()
             );
             return Err(Failure::option("to", problem));
+        }
+        if self.redirection.is_wanted() && self.via.len() != 1 {
+            let problem =
+                "redirected connections go to one server, and so do the others: write one";
+            return Err(Failure::option("via", problem));
         }
         if ![1, count].contains(&self.via.len()) {
             let problem = format!(
@@ -217,6 +282,7 @@ impl Client {
         let lines = listening.iter().zip(&self.to);
         let lines: String = lines
             .map(|(address, to)| format!("{address} leads to {to}\n"))
+            .chain(self.redirection.announcement())
             .collect();
         output::print(&lines)
     }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use weir_policy::{AccessPolicy, AccessRule};
+use weir_policy::{AccessPolicy, AccessRule, Prefix};
 use weir_scenario::load_access;
+use weir_tunnel::control::Controlled;
 use weir_tunnel::destination::Host;
+use weir_tunnel::handover::Handover;
 use weir_tunnel::tls::{Fingerprint, Identity, ServerCredentials, ServerTls, SpiffeId};
 use weir_tunnel::{
     APPLICATION_PROTOCOL, Access, DEFAULT_PORT, Destination, KnownClientsConfig,
@@ -15,7 +17,7 @@ use weir_tunnel::{
 };
 use weir_units::Duration;
 
-use super::running::Surroundings;
+use super::running::{Process, Surroundings};
 use super::{Common, roots};
 use crate::failure::Failure;
 use crate::{arguments, logging, output};
@@ -75,6 +77,15 @@ pub(crate) struct Server {
     #[arg(long)]
     no_fallback: bool,
 
+    /// Connect from the applications' addresses in this network, and refuse others; takes CAP_NET_ADMIN, and
+    /// routes for the replies: docs/tunnel.md (repeatable)
+    #[arg(long, value_name = "NETWORK", conflicts_with = "proxy_protocol")]
+    transparent: Vec<Prefix>,
+
+    /// Do not accept clients without a handshake: several behind one address look alike
+    #[arg(long)]
+    no_known_peers: bool,
+
     /// The most connections of applications at the same time
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_connections: usize,
@@ -95,6 +106,62 @@ pub(crate) struct Server {
     json: bool,
 }
 
+/// A server that runs.
+struct Running<'a> {
+    arguments: &'a Server,
+    server: Listening,
+    access: Access,
+    credentials: ServerCredentials,
+}
+
+impl Controlled for Running<'_> {
+    fn status(&self) -> weir_tunnel::Status {
+        self.server.status()
+    }
+
+    fn hand_over(&self) -> Result<Handover, String> {
+        self.server.hand_over().map_err(|error| error.to_string())
+    }
+
+    fn keep(&self) {
+        if let Err(error) = self.server.keep_port() {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+impl Process for Running<'_> {
+    async fn work(&self) {
+        self.server.run().await;
+    }
+
+    async fn drain(&self) -> bool {
+        self.server.drain(self.arguments.common.drain_limit).await
+    }
+
+    /// Reads the policy and the certificates again; what cannot be used changes nothing.
+    fn reload(&self) -> String {
+        // Counted and logged where it happens.
+        let certificates = self.credentials.reload();
+        match self.arguments.access() {
+            Ok(policy) => {
+                let count = policy.rules.len();
+                self.access.replace(policy);
+                tracing::info!("SIGHUP: {count} rules in force for connections from now on");
+                match certificates {
+                    Ok(_) => format!("{count} rules in force"),
+                    Err(_) => "certificates cannot be read again: see the log".to_owned(),
+                }
+            }
+            Err(error) => {
+                let mistakes = logging::in_one_line(&error);
+                tracing::warn!("SIGHUP: {mistakes}; the rules before it stay in force");
+                "the policy has mistakes: see the log".to_owned()
+            }
+        }
+    }
+}
+
 /// The line of JSON at the start.
 #[derive(Serialize)]
 struct Announcement {
@@ -106,7 +173,10 @@ struct Announcement {
 
 impl Server {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
-        let mut surroundings = Surroundings::new(&self.common).await?;
+        if self.common.take_over && self.common.certificate.is_none() {
+            let problem = "a successor has the identity of its predecessor: give both --certificate and --key";
+            return Err(Failure::option("take-over", problem));
+        }
         let access = Access::new(self.access()?);
         let identity = match self.common.identity()? {
             Some(identity) => identity,
@@ -114,13 +184,15 @@ impl Server {
         };
         let fingerprint = identity.fingerprint();
         let credentials = self.credentials(identity)?;
-        let server = Listening::bind(ServerOptions {
+        let mut surroundings = Surroundings::new(&self.common).await?;
+        let options = ServerOptions {
             bind: SocketAddr::new(self.bind, self.port),
             credentials: credentials.clone(),
             access: access.clone(),
             max_connections: self.max_connections,
             connect_timeout: self.connect_timeout,
             proxy_protocol: self.proxy_protocol,
+            transparent: self.transparent.clone(),
             udp: self.udp,
             over_tcp: !self.no_fallback,
             congestion: self.common.congestion.clone(),
@@ -128,14 +200,17 @@ impl Server {
             state_directory: self.state.clone(),
             qlog: self.common.qlog.clone(),
             registry: surroundings.registry(),
-        });
-        let server = server.map_err(Failure::of)?;
+        };
+        let server = Listening::follow(options, surroundings.inheritance()).map_err(Failure::of)?;
         self.announce(server.local_address(), fingerprint, surroundings.metrics())?;
         let ready = format!("listens on {}", server.local_address());
-        let reload = || self.reload(&access, &credentials);
-        let drain = server.drain(self.common.drain_limit);
-        let running = surroundings.run(server.run(), drain, || server.status(), reload, &ready);
-        running.await
+        let process = Running {
+            arguments: self,
+            server,
+            access,
+            credentials,
+        };
+        surroundings.run(&process, &ready).await
     }
 
     /// Returns the rules of the file, and those of the command line behind them.
@@ -151,9 +226,11 @@ impl Server {
     fn credentials(&self, identity: Identity) -> Result<ServerCredentials, Failure> {
         let mut tls = ServerTls::new(identity)
             .application_protocols([APPLICATION_PROTOCOL])
-            .known_peers(KnownClientsConfig::default())
             .client_fingerprints(self.client_pin.iter().copied())
             .client_spiffe_ids(self.client_spiffe_id.iter().cloned());
+        if !self.no_known_peers {
+            tls = tls.known_peers(KnownClientsConfig::default());
+        }
         if let Some(file) = &self.client_ca {
             tls = tls.client_roots(roots("client-ca", file)?);
         }
@@ -161,28 +238,6 @@ impl Server {
             tls = tls.client_crls(crls);
         }
         tls.build().map_err(Failure::of)
-    }
-
-    /// Reads the policy and the certificates again; what cannot be used changes nothing.
-    fn reload(&self, access: &Access, credentials: &ServerCredentials) -> String {
-        // Counted and logged where it happens.
-        let certificates = credentials.reload();
-        match self.access() {
-            Ok(policy) => {
-                let count = policy.rules.len();
-                access.replace(policy);
-                tracing::info!("SIGHUP: {count} rules in force for connections from now on");
-                match certificates {
-                    Ok(_) => format!("{count} rules in force"),
-                    Err(_) => "certificates cannot be read again: see the log".to_owned(),
-                }
-            }
-            Err(error) => {
-                let mistakes = logging::in_one_line(&error);
-                tracing::warn!("SIGHUP: {mistakes}; the rules before it stay in force");
-                "the policy has mistakes: see the log".to_owned()
-            }
-        }
     }
 
     fn announce(

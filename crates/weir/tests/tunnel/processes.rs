@@ -1,77 +1,15 @@
-//! `weir tunnel`, client and server as processes.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-#![allow(dead_code, reason = "the support is shared with other tests")]
-
-mod support;
+//! Client and server as processes on loopback.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
-use support::{run, weir};
 
-/// A process of `weir tunnel`. Killed when dropped, with SIGKILL.
-struct Running {
-    child: Child,
-    /// What it printed at the start.
-    said: Value,
-}
-
-impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = weir(&[&["tunnel"], arguments, &["--json"]].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let stdout = child.stdout.as_mut().unwrap();
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        let said = serde_json::from_str(&line).unwrap();
-        Self { child, said }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Starts an application that sends back what it receives, until its end.
-fn echo_server() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for tcp in listener.incoming().flatten() {
-            thread::spawn(move || std::io::copy(&mut &tcp, &mut &tcp));
-        }
-    });
-    address
-}
-
-fn echoes(address: &str) -> Result<(), ErrorKind> {
-    let exchange = || {
-        let mut tcp = TcpStream::connect(address)?;
-        tcp.write_all(b"hello")?;
-        tcp.shutdown(Shutdown::Write)?;
-        let mut text = String::new();
-        tcp.read_to_string(&mut text)?;
-        assert_eq!(text, "hello");
-        Ok(())
-    };
-    exchange().map_err(|error: std::io::Error| error.kind())
-}
+use crate::running::{Running, echo_server, echoes};
+use crate::support::run;
 
 fn server(policy: &Path, control: &Path) -> Running {
     let (policy, control) = (policy.to_str().unwrap(), control.to_str().unwrap());
