@@ -23,7 +23,7 @@ export function beforeAndAfter(page: Page, rules: Tracks): HTMLElement[] {
   });
   const about = change
     ? `Means before and after the last change, ${readable(history.now - change.at, "seconds", 3)} ago: ${change.text}.`
-    : "Means since this studio was started. When rules come or go, the time before that stands beside the time after it.";
+    : "Means since this studio was started. When flows come under another rule, the time before that stands beside the time after it.";
   return [element("p", { class: "aside", id: "rule-note" }, about), table("Rules", ["Rule", ...titles], rows)];
 }
 

@@ -66,6 +66,7 @@ export function enforcer(page: Page): Kind<Answer> {
   const totals = page.tracks();
   const sums = new Map<string, { delivered: number; marked: number; again: number }>();
   let last: Answer | null = null;
+  let inUse = new Set<string>();
 
   // The flows of each rule together, in place of flows that come and go.
   const takeRules = (answer: Answer): void => {
@@ -88,8 +89,11 @@ export function enforcer(page: Page): Kind<Answer> {
         rate: rates.reduce((all, rate) => all + rate, 0), ...sum,
       });
     }
-    const inUse = [...groups.keys()].sort().join(", ");
-    history.watch("rules", inUse, inUse === "" ? "no flow has a rule any more" : `flows have the ${inUse}`);
+    // Flows of a former rule go on until they close: what counts is that others begin.
+    for (const name of groups.keys()) {
+      if (!inUse.has(name) && history.answers > 1) history.moments.push({ at: history.now, text: `flows come under the ${name}` });
+    }
+    inUse = new Set(groups.keys());
   };
 
   const take = (answer: Answer): void => {
@@ -178,7 +182,7 @@ export function enforcer(page: Page): Kind<Answer> {
     title: "Enforcer", take, summary, plots,
     parts: [
       { id: "rules", title: "Rules", content: ruleTable },
-      ...canaries.parts,
+      ...canaries.parts.map((part) => ({ ...part, content: () => last?.sockets ? part.content() : [] })),
       { id: "flow-table", title: "Flows", content: flowTable },
     ],
   };

@@ -94,7 +94,11 @@ export function observe(about: Observed): void {
     setText(byId("status"), answers === 0 ? "Asking" : problem === null ? "Answers every second" : `Does not answer: ${problem}`);
     if (answers === 0) return;
     setText(byId("kind"), kind.summary());
-    for (const { part, host } of places) renew(host, ...part.content());
+    for (const { part, host } of places) {
+      const content = part.content();
+      host.closest("section")!.hidden = content.length === 0;
+      renew(host, ...content);
+    }
   });
   client.observe({
     begin: () => tellLasting(null),
