@@ -99,10 +99,14 @@ pub struct FlowSample<'a> {
     pub group: &'a str,
     /// Its number within the group, from 0.
     pub index: u64,
-    /// The bytes that have arrived in order since its start.
-    pub delivered: ByteSize,
+    /// The name of its sender.
+    pub source: &'a str,
+    /// The name of its receiver.
+    pub destination: &'a str,
+    /// The counters since its start.
+    pub counters: FlowCounters,
     /// Its congestion window; `None` if it has none.
     pub window: Option<ByteSize>,
-    /// The smoothed round-trip time; `None` without a sample of it, and in live runs.
+    /// The smoothed round-trip time; `None` without a sample of it.
     pub smoothed_rtt: Option<Duration>,
 }

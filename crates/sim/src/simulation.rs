@@ -556,12 +556,15 @@ impl Simulation {
         }
         let open = self.world.flows.open.iter().map(|(_, flow)| flow);
         let endless = open.filter(|flow| flow.size.is_none());
+        let topology = &self.scenario.topology;
         for flow in endless.take(recorder.sampled_flows()) {
             recorder.record(Observation::FlowSample(FlowSample {
                 time: now,
                 group: &self.scenario.groups[flow.group as usize].name,
                 index: flow.index,
-                delivered: self.world.achieved(flow).delivered,
+                source: &topology.host(flow.pair.from).name,
+                destination: &topology.host(flow.pair.to).name,
+                counters: self.world.achieved(flow),
                 window: self.world.window(flow),
                 smoothed_rtt: self.world.path(flow).smoothed_rtt,
             }))?;

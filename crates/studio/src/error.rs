@@ -76,9 +76,12 @@ pub enum StudioError {
         /// What is wrong.
         reason: String,
     },
-    /// A finished run is told to change.
-    #[error("the run is finished: it can only be looked at")]
+    /// A finished or a live run is told to change.
+    #[error("the run can only be looked at")]
     IsFinished,
+    /// A live run that goes on is asked for its result.
+    #[error("the run goes on: its summary comes when it is over")]
+    IsRunning,
     /// There is no such flow.
     #[error(
         "there is no flow `{0}`: a flow is called as its group, a slash, and its number, such as `web/3`"

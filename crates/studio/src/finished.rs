@@ -7,14 +7,15 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use serde_json::json;
 use weir_counters::FlowCounters;
-use weir_results::{
-    Drops, FlowRecord, GroupSample, Observation, PortSample, Recorder, RunKind, Summary,
-};
+use weir_results::{Drops, FlowRecord, GroupSample, Observation, PortSample, Recorder, Summary};
+use weir_scenario::Scenario;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use crate::description::{Description, Thresholds};
 use crate::error::StudioError;
 use crate::flow_rows::FlowRow;
-use crate::samples::Recording;
+use crate::samples::{Recording, Recordings, Samples};
+use crate::script::Script;
 
 /// What was written of a run with the scenario's own values.
 #[derive(Debug)]
@@ -23,11 +24,14 @@ pub struct FinishedRun {
     summary: Summary,
     ports: Vec<String>,
     groups: Vec<String>,
-    recording: Recording,
+    recordings: Recordings,
     flows: Vec<FlowRow>,
+    /// The scenario, if the directory has it.
+    scenario: Option<Scenario>,
 }
 
 const SUMMARY: &str = "summary.json";
+const SCENARIO: &str = "weir-run.toml";
 
 impl FinishedRun {
     /// Whether a directory has what [`Self::read`] reads.
@@ -45,21 +49,28 @@ impl FinishedRun {
         let summary = Summary::from_json(&text).map_err(|error| unreadable(&path, error))?;
         let ports: Vec<String> = summary.run.ports.keys().cloned().collect();
         let groups: Vec<String> = summary.run.groups.keys().cloned().collect();
-        let mut recording = Recording::of(ports.clone(), groups.clone());
-        read_samples(&directory.join("samples.parquet"), &mut recording)?;
-        let flows = read_flows(&directory.join("flows.parquet"), &mut recording)?;
+        let mut recordings = Recordings::of(ports.clone(), groups.clone());
+        read_samples(&directory.join("samples.parquet"), &mut recordings)?;
+        let flows = read_flows(&directory.join("flows.parquet"), &mut recordings)?;
         Ok(Self {
             name: directory.display().to_string(),
             summary,
             ports,
             groups,
-            recording,
+            recordings,
             flows,
+            scenario: read_scenario(directory),
         })
     }
 
-    pub(crate) fn recording(&self) -> &Recording {
-        &self.recording
+    /// Returns what ports and groups showed, which live runs sample at different times.
+    pub(crate) fn samples(&self) -> [&Samples; 2] {
+        self.recordings.samples()
+    }
+
+    /// Returns the recording that has the completed transfers.
+    pub(crate) fn completed(&self) -> &Recording {
+        &self.recordings.groups
     }
 
     pub(crate) fn groups(&self) -> &[String] {
@@ -74,25 +85,22 @@ impl FinishedRun {
         &self.flows
     }
 
-    /// Returns what the page shows of it; the tables do not have the network.
-    pub(crate) fn description(&self) -> serde_json::Value {
+    /// Returns what the page shows of it: with the network, if the scenario is there.
+    pub(crate) fn description(&self) -> Description {
         let run = &self.summary.run;
-        let groups = run
-            .groups
-            .iter()
-            .map(|(name, group)| json!({ "name": name, "algorithm": "", "flows": group.flows }));
-        let ports = self
-            .ports
-            .iter()
-            .map(|name| json!({ "name": name, "rate": null }));
-        json!({
-            "kind": "finished",
-            "live": run.world == RunKind::Live,
-            "name": self.name, "title": self.summary.title, "source": self.summary.source,
-            "duration": run.simulated.as_secs_f64(), "seed": run.seed,
-            "nodes": [], "links": [], "knobs": [],
-            "ports": ports.collect::<Vec<_>>(), "groups": groups.collect::<Vec<_>>(),
-        })
+        let groups = run.groups.iter().map(|(name, group)| (name, group.flows));
+        Description::of_finished(
+            &self.name,
+            &self.summary,
+            (&self.ports, groups),
+            self.scenario.as_ref(),
+        )
+    }
+
+    /// Returns the thresholds of the measured ports, if they are known.
+    pub(crate) fn thresholds(&self) -> Option<Thresholds> {
+        let scenario = self.scenario.as_ref()?;
+        Some(Thresholds::of(scenario, &self.ports))
     }
 
     /// Returns the state that the page shows.
@@ -109,6 +117,21 @@ impl FinishedRun {
     }
 }
 
+/// Reads the scenario of the run. Older directories have none, and one that refers to files elsewhere may not load: the
+/// network is not drawn then.
+fn read_scenario(directory: &Path) -> Option<Scenario> {
+    let path = directory.join(SCENARIO);
+    let text = fs::read_to_string(&path).ok()?;
+    let script = Script::of_file(&path.display().to_string(), &text);
+    match script.scenario() {
+        Ok(scenario) => Some(scenario),
+        Err(error) => {
+            tracing::warn!("the network is not drawn: {error}");
+            None
+        }
+    }
+}
+
 fn unreadable(path: &Path, error: impl std::fmt::Display) -> StudioError {
     StudioError::Finished {
         path: path.to_owned(),
@@ -116,7 +139,7 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> StudioError {
     }
 }
 
-fn read_samples(path: &Path, recording: &mut Recording) -> Result<(), StudioError> {
+fn read_samples(path: &Path, recording: &mut Recordings) -> Result<(), StudioError> {
     for_each_row(path, |row| {
         let time = row.time("time_s");
         if let Some(port) = row.text("port") {
@@ -155,7 +178,7 @@ fn read_samples(path: &Path, recording: &mut Recording) -> Result<(), StudioErro
     })
 }
 
-fn read_flows(path: &Path, recording: &mut Recording) -> Result<Vec<FlowRow>, StudioError> {
+fn read_flows(path: &Path, recording: &mut Recordings) -> Result<Vec<FlowRow>, StudioError> {
     let mut flows = Vec::new();
     for_each_row(path, |row| {
         let record = FlowRecord {
@@ -259,6 +282,25 @@ mod tests {
 
     const TEXT: &str = include_str!("../tests/two-flows.toml");
 
+    #[test]
+    fn a_directory_with_its_scenario_shows_the_network() {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path());
+        fs::write(directory.path().join(SCENARIO), TEXT).unwrap();
+        let run = FinishedRun::read(directory.path()).unwrap();
+        let described = serde_json::to_value(run.description()).unwrap();
+        assert!(!described["nodes"].as_array().unwrap().is_empty());
+        let measured = described["links"].as_array().unwrap().iter();
+        let measured = measured.filter(|link| !link["measured"].is_null());
+        assert_eq!(
+            measured.count(),
+            described["ports"].as_array().unwrap().len()
+        );
+        assert!(described["ports"][0]["rate"].as_f64().unwrap() > 0.0);
+        let thresholds = serde_json::to_value(run.thresholds().unwrap()).unwrap();
+        assert!(!thresholds["ports"][0].as_array().unwrap().is_empty());
+    }
+
     /// Writes the test's run to a directory, and returns what a studio records of it.
     fn write(directory: &Path) -> Recording {
         let scenario = Script::of_file("test.toml", TEXT).scenario().unwrap();
@@ -282,18 +324,21 @@ mod tests {
         let recorded = write(directory.path());
         assert!(FinishedRun::is_at(directory.path()));
         let run = FinishedRun::read(directory.path()).unwrap();
-        let json = |recording: &Recording| serde_json::to_value(&recording.samples).unwrap();
-        let (shown, recorded) = (json(run.recording()), json(&recorded));
+        let json = |samples: &Samples| serde_json::to_value(samples).unwrap();
+        let [ports, shown] = run.samples().map(json);
+        let recorded = json(&recorded.samples);
+        assert_eq!(ports["time"], recorded["time"]);
+        assert_eq!(ports["ports"], recorded["ports"]);
         assert_eq!(shown["time"], recorded["time"]);
-        assert_eq!(shown["ports"], recorded["ports"]);
         // The table has no marks of groups, and counts retransmissions in packets.
         for column in ["window", "delivered", "timeouts"] {
             assert_eq!(shown["groups"][0][column], recorded["groups"][0][column]);
         }
         assert_eq!(run.flows().len(), 2);
-        let described = run.description();
+        let described = serde_json::to_value(run.description()).unwrap();
         assert_eq!(described["kind"], "finished");
         assert_eq!(described["groups"][0]["flows"], 2);
+        assert_eq!(described["nodes"].as_array().unwrap().len(), 0);
         assert_eq!(run.state()["status"], "ended");
     }
 

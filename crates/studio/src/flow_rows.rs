@@ -1,8 +1,8 @@
 //! Flows as rows of the page's table.
 
 use serde::Serialize;
-use weir_results::FlowRecord;
-use weir_units::{ByteSize, Duration, Time};
+use weir_results::{FlowRecord, FlowSample};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 /// A flow: seconds, bytes, bits per second.
 #[derive(Clone, Debug, Serialize)]
@@ -10,7 +10,8 @@ pub(crate) struct FlowRow {
     name: String,
     source: String,
     destination: String,
-    started: f64,
+    /// None where it is not known.
+    started: Option<f64>,
     delivered: u64,
     pub(crate) goodput: u64,
     window: Option<u64>,
@@ -26,7 +27,7 @@ impl FlowRow {
             name: format!("{}/{}", record.group, record.index),
             source: record.source.to_owned(),
             destination: record.destination.to_owned(),
-            started: record.start.since(Time::ZERO).as_secs_f64(),
+            started: Some(record.start.since(Time::ZERO).as_secs_f64()),
             delivered: record.counters.delivered.bytes(),
             goodput: record.goodput.bits_per_second(),
             window: window.map(ByteSize::bytes),
@@ -34,6 +35,23 @@ impl FlowRow {
             marks: record.counters.marks,
             retransmitted: record.counters.retransmitted.bytes(),
             timeouts: record.counters.timeouts,
+        }
+    }
+
+    /// Makes the row of a flow that was sampled, with its goodput so far.
+    pub(crate) fn of_sample(sample: &FlowSample<'_>, goodput: Rate) -> Self {
+        Self {
+            name: format!("{}/{}", sample.group, sample.index),
+            source: sample.source.to_owned(),
+            destination: sample.destination.to_owned(),
+            started: None,
+            delivered: sample.counters.delivered.bytes(),
+            goodput: goodput.bits_per_second(),
+            window: sample.window.map(ByteSize::bytes),
+            rtt: sample.smoothed_rtt.map(Duration::as_secs_f64),
+            marks: sample.counters.marks,
+            retransmitted: sample.counters.retransmitted.bytes(),
+            timeouts: sample.counters.timeouts,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Weir Studio: a local page on which a scenario runs, and is changed while it does.
 //!
-//! [`serve`] serves the page at a loopback address until it is told to stop; [`show`] serves it for a finished run. A [`Script`] is a scenario file and the log
-//! of what was changed while it ran; both together are a scenario file again, and what the page shows is always what
-//! that file gives.
+//! [`serve`] serves the page at a loopback address until it is told to stop; [`show`] serves it for
+//! a finished run, [`show_live`] for a live run while it goes on, [`observe`] for an enforcer or a controller. A [`Script`] is a scenario file and the log of what was
+//! changed while it ran; both together are a scenario file again, and what the page shows is always what that file gives.
 //!
 //! | module | content |
 //! |---|---|
@@ -15,6 +15,8 @@
 //! | `packets` | the packets of a flow or a port, hop by hop |
 //! | `flow_rows` | flows in the table |
 //! | `finished` | the files of a finished run |
+//! | `live` | a live run while it goes on |
+//! | `observed` | the answers of an enforcer or a controller |
 //! | `worker` | the thread on which a run goes on |
 //! | `session` | the runs beside each other |
 //! | `description` | what the page draws: topology, ports, groups, knobs |
@@ -26,6 +28,8 @@ mod error;
 mod finished;
 mod flow_rows;
 mod knob;
+mod live;
+mod observed;
 mod packets;
 mod probes;
 mod run;
@@ -37,5 +41,7 @@ mod worker;
 
 pub use error::StudioError;
 pub use finished::FinishedRun;
+pub use live::LiveRun;
+pub use observed::ObservedKind;
 pub use script::{LogEntry, Script};
-pub use server::{Address, serve, show};
+pub use server::{Address, observe, serve, show, show_live, show_page};

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
+use weir_results::FlowSample;
 use weir_scenario::Scenario;
 use weir_sim::{OpenFlow, Simulation};
 use weir_units::{Duration, Time};
@@ -181,23 +182,34 @@ impl Prober {
 
     /// Looks at a simulation that has come to the next look.
     pub(crate) fn look(&mut self, simulation: &Simulation) {
-        self.probes.time.push(seconds(self.next));
-        self.next += self.interval;
+        let flows = simulation.open_flows().filter_map(|flow| {
+            let mut names = self.groups.iter();
+            let group = names.position(|name| name == flow.record.group)?;
+            Some(SeenFlow {
+                group,
+                index: flow.record.index,
+                seen: Seen::of(&flow),
+            })
+        });
+        let flows: Vec<SeenFlow> = flows.collect();
+        self.take(self.next, &flows);
+    }
+
+    /// Takes what open flows show at a time, which is that of the next look or a later one.
+    pub(crate) fn take(&mut self, at: Time, open: &[SeenFlow]) {
+        self.probes.time.push(seconds(at));
+        while self.next <= at {
+            self.next += self.interval;
+        }
         let mut means = vec![[Mean::default(); 2]; self.groups.len()];
         let mut flows: Vec<Option<Seen>> = vec![None; self.watched.len()];
         let is_fairness_due = self.probes.time.len().is_multiple_of(FAIRNESS_LOOKS);
         let mut delivered = HashMap::new();
-        for flow in simulation.open_flows() {
-            let mut names = self.groups.iter();
-            let Some(group) = names.position(|name| name == flow.record.group) else {
-                continue;
-            };
-            let seen = Seen::of(&flow);
+        for SeenFlow { group, index, seen } in open.iter().copied() {
             if let Some([rtt, alpha]) = means.get_mut(group) {
                 rtt.add(seen.rtt);
                 alpha.add(seen.alpha);
             }
-            let index = flow.record.index;
             let mut watched = self.watched.iter();
             let place =
                 watched.position(|watched| watched.group == group && watched.index == index);
@@ -205,7 +217,7 @@ impl Prober {
                 *place = Some(seen);
             }
             if is_fairness_due {
-                delivered.insert((group, index), flow.record.counters.delivered.bytes());
+                delivered.insert((group, index), seen.delivered);
             }
         }
         if is_fairness_due {
@@ -225,7 +237,9 @@ impl Prober {
             .fairness
             .push(self.fairness.last().copied().flatten());
         for (columns, seen) in self.probes.flows.iter_mut().zip(flows) {
-            columns.delivered.push(seen.map(|seen| seen.delivered));
+            columns
+                .delivered
+                .push(seen.map(|seen| seen.delivered as f64));
             columns.window.push(seen.and_then(|seen| seen.window));
             columns.rtt.push(seen.and_then(|seen| seen.rtt));
             columns.alpha.push(seen.and_then(|seen| seen.alpha));
@@ -255,10 +269,37 @@ impl Prober {
     }
 }
 
+/// A flow at one look: the place of its group, its number there, and what it shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenFlow {
+    group: usize,
+    index: u64,
+    seen: Seen,
+}
+
+impl SeenFlow {
+    /// Takes the sample of a flow whose group has this place.
+    pub(crate) fn of(sample: &FlowSample<'_>, group: usize) -> Self {
+        let counters = &sample.counters;
+        Self {
+            group,
+            index: sample.index,
+            seen: Seen {
+                delivered: counters.delivered.bytes(),
+                window: sample.window.map(|window| window.bytes() as f64),
+                rtt: sample.smoothed_rtt.map(Duration::as_secs_f64),
+                alpha: None,
+                marks: counters.marks as f64,
+                retransmitted: counters.retransmitted.bytes() as f64,
+            },
+        }
+    }
+}
+
 /// What a flow shows at one look.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    delivered: f64,
+    delivered: u64,
     window: Option<f64>,
     rtt: Option<f64>,
     alpha: Option<f64>,
@@ -270,7 +311,7 @@ impl Seen {
     fn of(flow: &OpenFlow<'_>) -> Self {
         let counters = &flow.record.counters;
         Self {
-            delivered: counters.delivered.bytes() as f64,
+            delivered: counters.delivered.bytes(),
             window: flow.window.map(|window| window.bytes() as f64),
             rtt: flow.record.smoothed_rtt.map(Duration::as_secs_f64),
             alpha: flow.ce_fraction,

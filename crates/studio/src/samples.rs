@@ -141,7 +141,7 @@ impl Recording {
         }
     }
 
-    /// Notes the time of a sample, which ports and groups have in common.
+    /// Notes the time of a sample, which all of them have in common.
     fn at(&mut self, time: Time) {
         let time = seconds(time);
         if self.samples.time.last() != Some(&time) {
@@ -154,8 +154,10 @@ impl Recorder for Recording {
     fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
         match observation {
             Observation::Port(sample) => {
-                self.at(sample.time);
                 let place = self.ports.iter().position(|port| port == sample.port);
+                if place.is_some() {
+                    self.at(sample.time);
+                }
                 let columns = place.and_then(|place| self.samples.ports.get_mut(place));
                 if let Some(columns) = columns {
                     let drops: u64 = sample
@@ -171,8 +173,10 @@ impl Recorder for Recording {
                 }
             }
             Observation::Group(sample) => {
-                self.at(sample.time);
                 let place = self.groups.iter().position(|group| group == sample.group);
+                if place.is_some() {
+                    self.at(sample.time);
+                }
                 let columns = place.and_then(|place| self.samples.groups.get_mut(place));
                 if let Some(columns) = columns {
                     let counters = &sample.counters;
@@ -205,6 +209,36 @@ impl Recorder for Recording {
             | Observation::Frame(..) => {}
         }
         Ok(())
+    }
+}
+
+/// The recording of a run that samples ports and groups at different times, as a live run does.
+#[derive(Debug)]
+pub(crate) struct Recordings {
+    pub(crate) ports: Recording,
+    /// That of groups, with the completed transfers.
+    pub(crate) groups: Recording,
+}
+
+impl Recordings {
+    /// Creates one for ports and groups with these names.
+    pub(crate) fn of(ports: Vec<String>, groups: Vec<String>) -> Self {
+        Self {
+            ports: Recording::of(ports, Vec::new()),
+            groups: Recording::of(Vec::new(), groups),
+        }
+    }
+
+    /// Both samples, as news that follow one another.
+    pub(crate) fn samples(&self) -> [&Samples; 2] {
+        [&self.ports.samples, &self.groups.samples]
+    }
+}
+
+impl Recorder for Recordings {
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        self.ports.record(observation)?;
+        self.groups.record(observation)
     }
 }
 

@@ -10,7 +10,7 @@ mod plane;
 mod push;
 mod reload;
 mod simulate;
-mod status;
+pub(crate) mod status;
 mod undo;
 
 use std::fmt::Write as _;

@@ -5,6 +5,7 @@ mod context;
 mod exports;
 mod live;
 mod pace;
+mod page;
 mod progress;
 mod seeds;
 mod work;
@@ -27,6 +28,7 @@ use crate::scenarios::{self, ScenarioArguments};
 use assigned::AssignedVersion;
 use context::Context;
 use exports::Exports;
+use page::Page;
 use progress::Progress;
 use seeds::Seeds;
 
@@ -44,6 +46,7 @@ Examples:
   weir run fat-tree.toml --threads 8                         one large network on eight cores
   weir run fabric.toml --policy policy.toml                  groups under the rules of a policy: docs/rollout.md
   weir run --live my.toml --out live                         the same network with real endpoints
+  weir run --live my.toml --studio                           and a page on which to look at it meanwhile
   weir run --live fabric.toml --controller ctl1 --name lab1  under the version that a controller has for lab1
 
 The file's own values are the run; its variants run beside it on all cores, and are reported by their
@@ -81,6 +84,18 @@ pub(crate) struct Run {
     /// kernel TCP and DCQUIC in network namespaces; requires root
     #[arg(long)]
     live: bool,
+
+    /// Show the live run on a local page while it goes on, and afterwards until Ctrl-C; any port that is free, or this one
+    #[arg(
+        long,
+        value_name = "PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "0",
+        requires = "live",
+        conflicts_with = "seeds"
+    )]
+    studio: Option<u16>,
 
     /// Write the packets of the measured ports as pcapng, for the file's own run
     #[arg(long, value_name = "FILE")]
@@ -144,11 +159,17 @@ impl Run {
         let exports = Exports::create(self.pcap.as_ref(), self.trace.as_ref(), &own.scenario)?;
 
         let stop = Stop::on_signals()?;
+        let name = self.chosen.name();
+        let page = self
+            .studio
+            .map(|port| Page::open(port, &name, &experiment.own.scenario));
+        let page = page.transpose()?;
         let progress = Progress::new(!self.json, &spans(&experiment));
         let context = Context {
             is_live: self.live,
             threads: self.threads.get(),
             label: String::new(),
+            page: page.as_ref().map(Page::run),
             progress: &progress,
             stop: &stop,
         };
@@ -163,12 +184,16 @@ impl Run {
             print_files(directory, &finished.paths);
         }
         self.print(&finished.summary)?;
-        match stop.signal_exit_code() {
+        let code = stop.signal_exit_code();
+        if let Some(page) = page {
+            page.wait(&stop);
+        }
+        match code {
+            None => Ok(()),
             Some(code) => Err(Failure::Interrupted {
                 message: interruption(&finished.summary, finished.left_out),
                 code,
             }),
-            None => Ok(()),
         }
     }
 
@@ -205,6 +230,7 @@ impl Run {
                 is_live: self.live,
                 threads: self.threads.get(),
                 label: format!("seed {seed} "),
+                page: None,
                 progress: &progress,
                 stop: &stop,
             };
@@ -316,6 +342,7 @@ pub(crate) fn simulate_to(
         is_live: false,
         threads: 1,
         label: format!("{policy} "),
+        page: None,
         progress: &progress,
         stop,
     };
@@ -345,10 +372,10 @@ pub(crate) fn print_policy(groups: &[GroupUnderPolicy]) {
 
 /// Prints where the results are.
 fn print_files(directory: &Path, paths: &[PathBuf]) {
-    // The paths include the summary and the report.
-    let tables = paths.len().saturating_sub(2);
+    let is_table = |path: &&PathBuf| path.extension().is_some_and(|kind| kind == "parquet");
+    let tables = paths.iter().filter(is_table).count();
     eprintln!(
-        "written to {}: summary.json, report.html and {tables} tables",
+        "written to {}: summary.json, report.html, weir-run.toml and {tables} tables",
         directory.display()
     );
 }

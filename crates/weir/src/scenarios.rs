@@ -27,6 +27,11 @@ pub(crate) struct ScenarioArguments {
 }
 
 impl ScenarioArguments {
+    /// Creates the arguments of a command that has them among others.
+    pub(crate) fn of(file: PathBuf, set: Vec<Setting>, policy: Option<PathBuf>) -> Self {
+        Self { file, set, policy }
+    }
+
     /// Returns the settings of the command line, followed by `more`.
     pub(crate) fn settings(&self, more: Option<Setting>) -> Vec<Setting> {
         self.set.iter().cloned().chain(more).collect()

@@ -130,7 +130,7 @@ fn a_run_prints_a_summary_and_writes_all_files() {
     }
     assert!(
         said.stderr
-            .contains("written to out: summary.json, report.html and 2 tables"),
+            .contains("written to out: summary.json, report.html, weir-run.toml and 2 tables"),
         "{}",
         said.stderr
     );

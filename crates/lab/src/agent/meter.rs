@@ -102,6 +102,7 @@ impl FlowMeter {
             flow,
             counters: self.counted(path.counters),
             window: path.cwnd,
+            smoothed_rtt: path.smoothed_rtt,
         }
     }
 

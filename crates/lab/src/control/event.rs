@@ -87,6 +87,8 @@ pub struct FlowSample {
     pub counters: FlowCounters,
     /// The congestion window, if there is one.
     pub window: Option<ByteSize>,
+    /// The smoothed round-trip time, if there was a sample.
+    pub smoothed_rtt: Option<Duration>,
 }
 
 /// The outcome of a flow at one end. The whole flow is the sum of both ends' counters; only the

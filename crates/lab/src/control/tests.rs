@@ -311,12 +311,14 @@ fn outcome() -> impl Strategy<Value = FlowOutcome> {
 }
 
 fn sample() -> impl Strategy<Value = HostSample> {
+    let path = (option::of(size()), option::of(span()));
     let flow =
-        (any::<u64>(), counters(), option::of(size())).prop_map(|(flow, counters, window)| {
+        (any::<u64>(), counters(), path).prop_map(|(flow, counters, (window, smoothed_rtt))| {
             FlowSample {
                 flow,
                 counters,
                 window,
+                smoothed_rtt,
             }
         });
     (time(), span(), vec(flow, 0..5)).prop_map(|(at, cpu, flows)| HostSample { at, cpu, flows })

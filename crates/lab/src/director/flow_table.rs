@@ -32,6 +32,7 @@ pub(super) struct FlowStats {
 struct FlowEnd {
     achieved: FlowCounters,
     window: Option<ByteSize>,
+    smoothed_rtt: Option<Duration>,
     outcome: Option<FlowOutcome>,
 }
 
@@ -63,6 +64,7 @@ impl FlowTable {
                 let end = account.end(account.role_of(host));
                 end.achieved = of.counters;
                 end.window = of.window;
+                end.smoothed_rtt = of.smoothed_rtt;
             }
         }
     }
@@ -82,7 +84,7 @@ impl FlowTable {
         let end = account.end(role);
         if !closed {
             end.achieved = outcome.counters;
-            end.window = None;
+            (end.window, end.smoothed_rtt) = (None, None);
         }
         end.outcome = Some(outcome);
     }
@@ -126,6 +128,11 @@ impl FlowStats {
     /// Returns the congestion window of the client.
     pub(super) fn window(&self) -> Option<ByteSize> {
         self.ends[side(Role::Client)].window
+    }
+
+    /// Returns the smoothed round-trip time of the client.
+    pub(super) fn smoothed_rtt(&self) -> Option<Duration> {
+        self.ends[side(Role::Client)].smoothed_rtt
     }
 
     /// Returns the outcomes that both ends reported.

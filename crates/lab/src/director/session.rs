@@ -433,7 +433,7 @@ impl<'s> Session<'s> {
 
     /// Samples the first flows without a size one by one, if the recorder wants them.
     fn sample_flows(&self, at: Time, recorder: &mut dyn Recorder) -> Result<(), LabError> {
-        let groups = &self.scenario.groups;
+        let (groups, topology) = (&self.scenario.groups, &self.scenario.topology);
         let endless = self.flow_table.flows.iter().filter(|account| {
             let workload = &groups[account.flow.group].workload;
             !matches!(
@@ -446,9 +446,11 @@ impl<'s> Session<'s> {
                 time: at,
                 group: &groups[account.flow.group].name,
                 index: account.flow.index,
-                delivered: account.counters().delivered,
+                source: &topology.host(account.flow.from).name,
+                destination: &topology.host(account.flow.to).name,
+                counters: account.counters(),
                 window: account.window(),
-                smoothed_rtt: None,
+                smoothed_rtt: account.smoothed_rtt(),
             }))?;
         }
         Ok(())

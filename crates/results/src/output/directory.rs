@@ -17,6 +17,7 @@ pub(super) const TABLES: [&str; 3] = ["flows", "samples", "epochs"];
 /// The files beside the tables.
 pub(super) const SUMMARY: &str = "summary.json";
 pub(super) const REPORT: &str = "report.html";
+pub(super) const SCENARIO: &str = "weir-run.toml";
 
 /// A directory that this process alone writes to, until it is dropped.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ pub(super) fn remove_file(path: &Path) -> Result<(), OutputError> {
 fn names() -> Vec<String> {
     let tables = TABLES.iter().map(|table| format!("{table}.parquet"));
     tables
-        .chain([SUMMARY.to_owned(), REPORT.to_owned()])
+        .chain([SUMMARY, REPORT, SCENARIO].map(str::to_owned))
         .collect()
 }
 

@@ -15,13 +15,14 @@ use weir_units::Duration;
 use crate::error::OutputError;
 use crate::staged::{CompleteFile, StagedFile};
 use crate::{EpochRecord, FlowRecord, Summary, Value};
-use directory::{LockedDirectory, REPORT, SUMMARY, remove_file};
+use directory::{LockedDirectory, REPORT, SCENARIO, SUMMARY, remove_file};
 
 pub(crate) use merge::{RunColumns, VARIANT};
 pub(crate) use run::TableFile;
 
 /// The files of an experiment before they are committed to a directory: `summary.json`, `report.html`,
-/// `flows.parquet`, `samples.parquet` and, if there are epochs, `epochs.parquet`. The tables have the rows of all
+/// `flows.parquet`, `samples.parquet` and, if there are epochs, `epochs.parquet`; and `weir-run.toml`, if the scenario
+/// is kept. The tables have the rows of all
 /// runs, and columns that tell them apart.
 ///
 /// All files are written under temporary names in the same directory. [`commit`](Self::commit)
@@ -33,6 +34,7 @@ pub struct Output {
     directory: LockedDirectory,
     summary: StagedFile,
     report: StagedFile,
+    scenario: Option<StagedFile>,
 }
 
 impl Output {
@@ -47,8 +49,20 @@ impl Output {
         Ok(Self {
             summary: StagedFile::create(directory.path().join(SUMMARY))?,
             report: StagedFile::create(directory.path().join(REPORT))?,
+            scenario: None,
             directory,
         })
+    }
+
+    /// Adds the scenario of the run with its own values, as a file that gives the same run: `weir-run.toml`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep_scenario(&mut self, text: &str) -> Result<(), OutputError> {
+        let mut file = StagedFile::create(self.directory.path().join(SCENARIO))?;
+        file.write_whole(text.as_bytes())?;
+        self.scenario = Some(file);
+        Ok(())
     }
 
     /// Opens the tables of the run with the scenario's own values; `span` is its simulated time, and `values` are
@@ -96,8 +110,12 @@ impl Output {
         let runs: Vec<FinishedRun> = runs.into_iter().collect();
         let mut files = tables(&self.directory, &runs)?;
         drop(runs);
+        files.extend(self.scenario.map(StagedFile::close).transpose()?);
         files.extend([self.report.close()?, self.summary.close()?]);
-        remove_file(&self.directory.path().join(SUMMARY))?;
+        // Those of an earlier run describe other tables.
+        for stale in [SUMMARY, SCENARIO] {
+            remove_file(&self.directory.path().join(stale))?;
+        }
         let kept: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
         self.directory.remove_tables(&kept)?;
         let paths: Result<Vec<PathBuf>, OutputError> =

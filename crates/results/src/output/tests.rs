@@ -129,6 +129,20 @@ fn a_dropped_output_leaves_the_directory_unchanged() {
 }
 
 #[test]
+fn a_scenario_is_kept_until_a_run_without_one() {
+    let directory = TempDir::new().unwrap();
+    let mut output = Output::create(directory.path()).unwrap();
+    output.keep_scenario("title = \"kept\"\n").unwrap();
+    let run = output.run(Vec::new(), SPAN).unwrap();
+    let paths = output.commit(&summary(), "", [run.finish().unwrap()]);
+    let kept = directory.path().join("weir-run.toml");
+    assert!(paths.unwrap().contains(&kept));
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "title = \"kept\"\n");
+    written(directory.path(), 1).unwrap();
+    assert!(!kept.exists());
+}
+
+#[test]
 fn new_files_replace_old_ones() {
     let directory = TempDir::new().unwrap();
     written(directory.path(), 10).unwrap();

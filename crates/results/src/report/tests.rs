@@ -142,7 +142,12 @@ fn flows_have_lines_of_their_own() {
                 time: Time::from_nanos(number * 10_000_000),
                 group: "a",
                 index,
-                delivered: ByteSize::from_bytes(number * (2 - index) * 1_000),
+                source: "s",
+                destination: "d",
+                counters: FlowCounters {
+                    delivered: ByteSize::from_bytes(number * (2 - index) * 1_000),
+                    ..FlowCounters::ZERO
+                },
                 window: Some(ByteSize::from_bytes(number)),
                 smoothed_rtt: Some(Duration::from_micros(number)),
             });

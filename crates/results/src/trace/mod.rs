@@ -150,7 +150,7 @@ impl Traces {
             Entry::Vacant(_) if known >= Self::SAMPLED_FLOWS => return,
             Entry::Vacant(place) => place.insert(FlowTrace::default()),
         };
-        let delivered = sample.delivered.bytes();
+        let delivered = sample.counters.delivered.bytes();
         trace.last = (sample.time, delivered);
         trace.delivered.take(column, sample.time, [delivered]);
         if let Some(window) = sample.window {
@@ -292,7 +292,12 @@ mod tests {
                     time: Time::from_nanos(number * 10_000_000),
                     group,
                     index,
-                    delivered: ByteSize::from_bytes(number * 1_000),
+                    source: "s",
+                    destination: "d",
+                    counters: FlowCounters {
+                        delivered: ByteSize::from_bytes(number * 1_000),
+                        ..FlowCounters::ZERO
+                    },
                     window: Some(ByteSize::from_bytes(number)),
                     smoothed_rtt: None,
                 });

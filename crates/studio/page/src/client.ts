@@ -1,5 +1,5 @@
 // Requests to the server that the page came from. Its cookie authorizes them.
-import type { Completions, Digests, Flows, PacketTrace, Probes, RunName, RunState, Samples, Scenario, Thresholds, Watched } from "./protocol.ts";
+import type { Completions, Digests, Flows, Observed, PacketTrace, Probes, RunName, RunState, Samples, Scenario, Thresholds, Told, Watched } from "./protocol.ts";
 
 /** A request that the server refused, with its words. */
 export class Refused extends Error {
@@ -33,7 +33,7 @@ async function request(path: string, body?: unknown): Promise<Response> {
 const get = async <Answer>(path: string): Promise<Answer> => (await request(path)).json() as Promise<Answer>;
 const post = async (path: string, body: unknown): Promise<void> => void (await request(path, body));
 
-export const scenario = (): Promise<Scenario> => get("api/scenario");
+export const scenario = (): Promise<Scenario | Observed> => get("api/scenario");
 export const control = (run: RunName, action: string, more: { to?: number; by?: number } = {}): Promise<void> =>
   post("api/control", { run, action, ...more });
 export const setSpeed = (run: RunName, speed: number | null): Promise<void> => post("api/speed", { run, speed });
@@ -63,6 +63,17 @@ export interface Listener {
   closed(run: RunName): void;
   /** The stream broke off; `refused` if the server answers but does not let this page in. */
   lost(refused: boolean): void;
+}
+
+/** Listens to the answers of something that is asked each second. The browser reconnects by itself. */
+export function observe(listener: { begin(): void; status(told: Told): void; lost(text: string): void }): void {
+  const source = new EventSource("api/events");
+  source.addEventListener("open", () => listener.begin());
+  source.addEventListener("status", (event) => listener.status(JSON.parse((event as MessageEvent<string>).data) as Told));
+  source.addEventListener("error", () => {
+    listener.lost("The connection to the studio is lost. The page goes on by itself when it is back.");
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => observe(listener), 2000);
+  });
 }
 
 /** Listens to the server's events. The browser reconnects by itself, unless the server refuses it. */

@@ -33,7 +33,7 @@ function tables(model: Model, board: Board, ports: Selection, groups: Selection,
   const count = (value: number): string => Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–";
   // Shares are of all groups, shown or not.
   const goodput = runs.map((run) => model.scenario.groups.map((_, group) =>
-    meanRate(run.series.time, run.series.groups[group]!.delivered, from, to) || 0));
+    meanRate(run.series.groupTime, run.series.groups[group]!.delivered, from, to) || 0));
   const total = goodput.map((means) => means.reduce((sum, mean) => sum + mean, 0));
   const groupTable = table("Group", ["Goodput", "Share", "Marks", "Retransmitted", "Timeouts"], runs, groups.chosen.map((group) => ({
     name: model.scenario.groups[group]!.name,
@@ -41,9 +41,9 @@ function tables(model: Model, board: Board, ports: Selection, groups: Selection,
     cells: runs.map(({ series }, index) => [
       `${readable(goodput[index]![group]!, "bits/s", 4)}`,
       total[index]! > 0 ? `${plain((100 * goodput[index]![group]!) / total[index]!, 3)} %` : "–",
-      count(growth(series.time, series.groups[group]!.marks, from, to)),
-      readable(growth(series.time, series.groups[group]!.retransmitted, from, to), "bytes", 3),
-      count(growth(series.time, series.groups[group]!.timeouts, from, to)),
+      count(growth(series.groupTime, series.groups[group]!.marks, from, to)),
+      readable(growth(series.groupTime, series.groups[group]!.retransmitted, from, to), "bytes", 3),
+      count(growth(series.groupTime, series.groups[group]!.timeouts, from, to)),
     ]),
   })));
   const portTable = table("Port", ["Mean queue", "Marks", "Drops", "Load"], runs, ports.chosen.map((port) => ({
@@ -52,12 +52,12 @@ function tables(model: Model, board: Board, ports: Selection, groups: Selection,
     ...(show ? { show } : {}),
     cells: runs.map(({ series }) => {
       const columns = series.ports[port]!;
-      const mean = meanOverTime(series.time, columns.queue, from, to);
-      const load = meanRate(series.time, columns.sent, from, to) / model.scenario.ports[port]!.rate;
+      const mean = meanOverTime(series.portTime, columns.queue, from, to);
+      const load = meanRate(series.portTime, columns.sent, from, to) / model.scenario.ports[port]!.rate;
       return [
         Number.isNaN(mean) ? "–" : readable(mean, "bytes", 3),
-        count(growth(series.time, columns.marks, from, to)),
-        count(growth(series.time, columns.drops, from, to)),
+        count(growth(series.portTime, columns.marks, from, to)),
+        count(growth(series.portTime, columns.drops, from, to)),
         Number.isFinite(load) ? `${plain(100 * load, 3)} %` : "–",
       ];
     }),

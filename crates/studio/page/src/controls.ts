@@ -19,7 +19,7 @@ export function controls(model: Model, board: Board): void {
   const { duration } = model.scenario;
   let dragging = false;
 
-  const onAll = (ask: (run: RunName) => Promise<void>): Promise<void> => model.isFinished ? Promise.resolve() : Promise.all(model.all.map((run) => ask(run.state.run))).then(() => tell(null), (error: unknown) => tell(error));
+  const onAll = (ask: (run: RunName) => Promise<void>): Promise<void> => !model.isSimulated ? Promise.resolve() : Promise.all(model.all.map((run) => ask(run.state.run))).then(() => tell(null), (error: unknown) => tell(error));
   const playing = (): boolean => model.all.some((run) => run.state.status === "playing" || run.state.status === "replaying");
   const toggle = (): Promise<void> => onAll((run) => client.control(run, playing() ? "pause" : "play"));
   const stepBy = (): number => {
@@ -86,7 +86,7 @@ export function controls(model: Model, board: Board): void {
       setText(byId("now"), timeText(now, duration));
     }
     if (document.activeElement !== speed) showSpeed(speed, first.speed, option);
-    setText(byId("status"), states.map((state) => statusText(state, states.length > 1)).join(" · "));
+    setText(byId("status"), model.scenario.kind === "live" && going ? "Running live" : states.map((state) => statusText(state, states.length > 1)).join(" · "));
     byId("status").classList.toggle("failed", states.some((state) => state.status === "failed"));
   });
 }

@@ -80,8 +80,7 @@ function columnBounds(time: Float64Array, [start, end]: Range, from: number, wid
   let i = start;
   for (let column = 0; column < columns; column++) {
     bounds[column] = i;
-    const until = from + (column + 1) * width;
-    while (i < end && time[i]! < until) i++;
+    i = firstAtLeast(time, from + (column + 1) * width, i, end);
   }
   bounds[columns] = end;
   return bounds;

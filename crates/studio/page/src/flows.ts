@@ -30,13 +30,13 @@ function quantity(value: number | null, unit: "seconds" | "bytes" | "bits/s"): s
   return value === null || value === undefined ? "–" : readable(value, unit, 4);
 }
 
-/** `show` opens the packets of a flow. */
-export function flows(model: Model, watch: Watch, show: (flow: string) => void): void {
+/** `show` opens the packets of a flow, where there are some. */
+export function flows(model: Model, watch: Watch, show?: (flow: string) => void): void {
   const box = byId<HTMLDetailsElement>("flows");
   const search = byId<HTMLInputElement>("flow-search");
   const rows = element("tbody");
   byId("flow-table").append(element("table", {},
-    element("thead", {}, element("tr", {}, ...(model.isFinished ? [] : [element("th", { scope: "col" }, "Plot")]), ...COLUMNS.map(([title], index) =>
+    element("thead", {}, element("tr", {}, ...(!model.hasFlowLines ? [] : [element("th", { scope: "col" }, "Plot")]), ...COLUMNS.map(([title], index) =>
       element("th", { scope: "col", class: index < 3 ? "name" : undefined }, title)))), rows));
   const plots = new CompletionPlots(byId("completions"));
   let visible = false;
@@ -67,13 +67,14 @@ export function flows(model: Model, watch: Watch, show: (flow: string) => void):
       seen = what;
       // A row that is replaced loses its focus.
       const focused = rows.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
-      rows.replaceChildren(...listed.flows.map((flow) => element("tr", {}, ...(model.isFinished ? [] : [plotted(flow.name)]), ...COLUMNS.map(([, cell], index) =>
-        index === 0 ? element("th", { scope: "row", class: "name" }, model.isFinished ? cell(flow)
+      rows.replaceChildren(...listed.flows.map((flow) => element("tr", {}, ...(!model.hasFlowLines ? [] : [plotted(flow.name)]), ...COLUMNS.map(([, cell], index) =>
+        index === 0 ? element("th", { scope: "row", class: "name" }, !show ? cell(flow)
           : element("button", { type: "button", class: "link", "aria-label": `Packets of ${flow.name}`, click: () => show(flow.name) }, cell(flow)))
           : element("td", { class: index < 3 ? "name" : undefined }, cell(flow))))));
       if (focused) rows.querySelector<HTMLElement>(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
       const some = listed.flows.length < listed.total ? `the ${listed.flows.length} slowest of ` : "";
-      setText(byId("flow-note"), `Run ${run.state.run}: ${some}${listed.total.toLocaleString("en")} ${model.isFinished ? "" : "open "}flows, the slowest first.`);
+      const sampled = model.scenario.kind === "live" && run.state.status === "playing";
+      setText(byId("flow-note"), `Run ${run.state.run}: ${some}${listed.total.toLocaleString("en")} ${model.isSimulated || sampled ? "open " : ""}flows${sampled ? " without a size" : ""}, the slowest first.`);
       plots.show(completed);
     } catch (error) {
       setText(byId("flow-note"), reason(error));

@@ -15,7 +15,8 @@ import { reason, tellLasting } from "./message.ts";
 import { Model } from "./model.ts";
 import { Packets } from "./packets/view.ts";
 import { addPlots } from "./plots.ts";
-import type { Scenario } from "./protocol.ts";
+import { isObserved, type Scenario } from "./protocol.ts";
+import { observe } from "./observed/view.ts";
 import { runs } from "./runs.ts";
 import { groupChoice, portChoice, Selection } from "./selection.ts";
 import { Drawing, key } from "./topology/draw.ts";
@@ -36,9 +37,11 @@ function start(scenario: Scenario): void {
   document.title = `${scenario.title} – Weir Studio`;
   setText(byId("title"), scenario.title);
   const model = new Model(scenario);
-  if (model.isFinished) {
-    document.body.classList.add("finished");
-    setText(byId("kind"), `A finished ${scenario.live ? "live run" : "run"}, to look at.`);
+  document.body.classList.toggle("inert", !model.isSimulated);
+  document.body.classList.toggle("without-network", !model.hasNetwork);
+  document.body.classList.toggle("without-flow-lines", !model.hasFlowLines);
+  if (!model.isSimulated) {
+    model.onChange(() => setText(byId("kind"), model.run?.state.status === "playing" ? "A live run, as it goes on." : `A finished ${scenario.live ? "live run" : "run"}, to look at.`));
   }
   setText(byId("source"), [model.stem, `seed ${scenario.seed}`, scenario.source].filter((part) => part !== "").join(" · "));
   const ports = new Selection(model, portChoice(model));
@@ -46,16 +49,17 @@ function start(scenario: Scenario): void {
   const board = new Board(model);
   controls(model, board);
   const packets = new Packets(model);
-  const showFlow = (flow: string): void => packets.show("flow", flow);
+  const showFlow = model.isSimulated ? (flow: string): void => packets.show("flow", flow) : undefined;
   const watch = new Watch(model);
-  if (!model.isFinished) {
-    new Drawing(byId("topology"), model, ports, (port) => packets.show("port", port));
-    byId("network").append(key());
+  const showPort = model.isSimulated ? (port: string): void => packets.show("port", port) : undefined;
+  if (model.hasNetwork) {
+    new Drawing(byId("topology"), model, ports, showPort);
+    byId("network").append(key(showPort !== undefined));
   }
   byId("choosers").append(chooser(ports, "ports", "the largest mean queue first", "bytes"), chooser(groups, "groups", "the least mean goodput first", "bits/s"));
   addPlots(model, board, ports, groups, byId("plots"));
   byId("choosers").append(watchList(model, watch, showFlow));
-  compare(model, board, ports, groups, byId("compare"), model.isFinished ? undefined : (port) => packets.show("port", port));
+  compare(model, board, ports, groups, byId("compare"), showPort);
   runs(model);
   knobs(model, byId("knobs"));
   log(model);
@@ -86,7 +90,7 @@ function start(scenario: Scenario): void {
   document.body.classList.add("ready");
 }
 
-client.scenario().then(start, (error: unknown) => {
+client.scenario().then((about) => isObserved(about) ? observe(about) : start(about), (error: unknown) => {
   const refused = error instanceof client.Refused && (error.status === 401 || error.status === 403);
   tellLasting(refused ? REFUSED : reason(error));
   setText(byId("title"), "Weir Studio");

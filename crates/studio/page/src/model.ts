@@ -25,9 +25,18 @@ export class Model {
 
   constructor(readonly scenario: Scenario) {}
 
-  /** Whether there is only something to look at. */
-  get isFinished(): boolean {
-    return this.scenario.kind === "finished";
+  /** Whether the runs can be played and changed, and their packets shown. */
+  get isSimulated(): boolean {
+    return this.scenario.kind === undefined;
+  }
+
+  /** Whether single flows have lines of their own. */
+  get hasFlowLines(): boolean {
+    return this.scenario.kind !== "finished";
+  }
+
+  get hasNetwork(): boolean {
+    return this.scenario.nodes.length > 0;
   }
 
   /** The planned end. */
@@ -68,7 +77,7 @@ export class Model {
     if (run) run.state = state;
     else {
       const { ports, groups } = this.scenario;
-      this.runs.set(state.run, { state, series: new RunSeries(ports.length, groups.length), probes: new ProbeSeries(groups.length) });
+      this.runs.set(state.run, { state, series: new RunSeries(ports.length, groups.length, groups.map(({ capacity }) => capacity)), probes: new ProbeSeries(groups) });
     }
     this.changed();
   }

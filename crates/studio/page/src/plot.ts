@@ -277,7 +277,7 @@ export class Plot {
 
   // The ends of the vertical axis.
   extremes(min: number | null, max: number | null): [number, number] {
-    if (!this.spec.logarithmic) return [0, this.spec.top ?? this.top(max)];
+    if (!this.spec.logarithmic) return [Math.min(0, (min ?? 0) * 1.08), this.spec.top ?? this.top(max)];
     const bands = this.bandValues();
     const least = Math.min(min ?? 1, ...bands.filter((value) => value > 0));
     const greatest = Math.max(max ?? 1, ...bands, least * 2, this.reach);

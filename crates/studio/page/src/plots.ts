@@ -23,14 +23,18 @@ export function addPlots(model: Model, board: Board, ports: Selection, groups: S
     ports.chosen.flatMap((port, index) => model.all.map((run): Line => ({
       key: `${port} ${run.state.run}`,
       label: label(model.scenario.ports[port]!.name, run),
-      index, run: run.state.run, time: run.series.time, values: run.series.ports[port]![column], counter,
+      index, run: run.state.run, time: run.series.portTime, values: run.series.ports[port]![column], counter,
     })));
   const groupLines = (column: keyof GroupColumns, counter: boolean, factor = 1) => (): Line[] =>
     groups.chosen.flatMap((group, index) => model.all.map((run): Line => ({
       key: `${group} ${run.state.run}`,
       label: label(model.scenario.groups[group]!.name, run),
-      index, run: run.state.run, time: run.series.time, values: run.series.groups[group]![column], counter, factor,
+      index, run: run.state.run, time: run.series.groupTime, values: run.series.groups[group]![column], counter, factor,
     })));
+  const goodputLines = (): Line[] => groupLines("delivered", true, 8)().map((line, place) => {
+    const runs = model.all;
+    return { ...line, values: runs[place % runs.length]!.series.delivered(groups.chosen[Math.floor(place / runs.length)]!) };
+  });
   const levels = (): Level[] => ports.chosen.flatMap((port) => model.all.flatMap((run) =>
     thresholdsOf(model, run.state, port).map(({ label: name, bytes, from, until }): Level => ({
       label: name, run: run.state.run, value: bytes, from: from ?? 0, until: until ?? Infinity,
@@ -54,7 +58,8 @@ export function addPlots(model: Model, board: Board, ports: Selection, groups: S
     }])];
   const flowLines = (column: FlowProbe, counter: boolean, factor = 1) => (): Line[] =>
     model.watched.flatMap((name, index) => model.all.flatMap((run): Line[] => {
-      const values = run.probes.flows[run.probes.names.indexOf(name)]?.[column];
+      const flow = run.probes.names.indexOf(name);
+      const values = column === "delivered" ? run.probes.delivered(flow) : run.probes.flows[flow]?.[column];
       return values === undefined || values.isEmpty ? [] : [{
         key: `${name} ${run.state.run}`, label: label(name, run), index, run: run.state.run,
         time: run.probes.time, values, counter, factor,
@@ -64,7 +69,7 @@ export function addPlots(model: Model, board: Board, ports: Selection, groups: S
     id, title, unit, per, lines, levels: of, moments, empty: EMPTY[id] ?? null,
   });
   board.add(host, spec("queue", "Queue of ports", "bytes", "", portLines("queue", false), levels));
-  board.add(host, spec("goodput", "Goodput by group", "bits/s", "", groupLines("delivered", true, 8)));
+  board.add(host, spec("goodput", "Goodput by group", "bits/s", "", goodputLines));
   board.add(host, spec("window", "Congestion window by group", "bytes", "", groupLines("window", false)));
   board.add(host, spec("rtt", "Round-trip time by group", "seconds", "", probeLines("rtt")));
   board.add(host, spec("alpha", "Marked fraction α by group", "ratio", "", probeLines("alpha")));

@@ -43,6 +43,8 @@ export interface Group {
   name: string;
   algorithm: string;
   flows: number;
+  /** The goodput that the slowest of the links that all its flows cross can carry. */
+  capacity?: number | null;
 }
 
 export interface ValueKnob {
@@ -69,9 +71,9 @@ export interface ActionKnob {
 export type Knob = ValueKnob | ActionKnob;
 
 export interface Scenario {
-  /** A finished run can only be looked at. */
-  kind?: "finished";
-  /** Whether it was a live run. */
+  /** Finished runs and live runs can only be looked at. */
+  kind?: "finished" | "live";
+  /** Whether it is or was a live run. */
   live?: boolean;
   name: string;
   title: string;
@@ -83,6 +85,20 @@ export interface Scenario {
   ports: Port[];
   groups: Group[];
   knobs: Knob[];
+}
+
+/** Something that is asked for its status each second. */
+export interface Observed {
+  kind: "enforcer" | "controller";
+  /** Where it is asked. */
+  name: string;
+}
+
+/** An answer, in seconds since the studio was started, or why there was none. */
+export interface Told {
+  at: number;
+  answer?: unknown;
+  problem?: string;
 }
 
 export interface LogEntry {
@@ -212,6 +228,10 @@ export interface Completions {
   group: string;
   cdf: [number, number][];
   slowdown: { sizes: Record<string, SlowdownStatistics> } | null;
+}
+
+export function isObserved(about: Scenario | Observed): about is Observed {
+  return about.kind === "enforcer" || about.kind === "controller";
 }
 
 export function isAction(knob: Knob): knob is ActionKnob {

@@ -23,7 +23,7 @@ export function portChoice(model: Model): Choice {
     shown: 4,
     measures: () => {
       const series = model.runs.get("a")?.series;
-      return series ? series.ports.map(({ queue }) => meanOverTime(series.time, queue, -Infinity, Infinity)) : null;
+      return series ? series.ports.map(({ queue }) => meanOverTime(series.portTime, queue, -Infinity, Infinity)) : null;
     },
     largestFirst: true,
   };
@@ -37,7 +37,7 @@ export function groupChoice(model: Model): Choice {
     shown: Math.min(names.length, MOST),
     measures: () => {
       const series = model.runs.get("a")?.series;
-      return series ? series.groups.map(({ delivered }) => meanRate(series.time, delivered, 0, Infinity)) : null;
+      return series ? series.groups.map(({ delivered }) => meanRate(series.groupTime, delivered, 0, Infinity)) : null;
     },
     largestFirst: false,
   };

@@ -1,8 +1,9 @@
 // The samples of one run, as columns that grow.
+import { progressOf, type Progress } from "./progress.ts";
 import type { Samples } from "./protocol.ts";
 
 /** The samples of a block of a column. */
-export const BLOCK = 64;
+export const BLOCK = 16;
 
 /** The least and the greatest number of each whole block of a column; infinite where it has none. */
 export interface Blocks {
@@ -76,10 +77,8 @@ function extended(numbers: Float64Array, kept: number, length: number): Float64A
   return longer;
 }
 
-/** The first index whose time is at least `time`. */
-export function firstAtLeast(times: Float64Array, time: number): number {
-  let low = 0;
-  let high = times.length;
+/** The first index from `low` on whose time is at least `time`. */
+export function firstAtLeast(times: Float64Array, time: number, low = 0, high = times.length): number {
   while (low < high) {
     const middle = (low + high) >> 1;
     if (times[middle]! < time) low = middle + 1;
@@ -97,47 +96,75 @@ function columns<Name extends string>(names: readonly Name[]): Record<Name, Colu
   return Object.fromEntries(names.map((name) => [name, new Column()])) as Record<Name, Column>;
 }
 
-/** All samples of a run. Every column is as long as `time`. */
+/** All samples of a run. Live runs sample ports and groups at different times: the columns are as long as theirs. */
 export class RunSeries {
-  readonly time = new Column();
+  readonly portTime = new Column();
+  readonly groupTime = new Column();
   readonly ports: PortColumns[];
   readonly groups: GroupColumns[];
+  /** What groups have delivered, by when it can have come, where that is known. */
+  private readonly progress: (Progress | null)[];
   /** Grows with every change of the samples. */
   version = 0;
 
-  constructor(ports: number, groups: number) {
+  /** `capacities` are the goodputs of groups that their links carry. */
+  constructor(ports: number, groups: number, capacities: (number | null | undefined)[] = []) {
     this.ports = Array.from({ length: ports }, () => columns(PORT_COLUMNS));
     this.groups = Array.from({ length: groups }, () => columns(GROUP_COLUMNS));
+    this.progress = this.groups.map((_, group) => progressOf(capacities[group]));
   }
 
+  /** The time of the last sample. */
   get last(): number {
-    return this.time.length === 0 ? 0 : this.time.at(this.time.length - 1);
+    return Math.max(lastOf(this.portTime), lastOf(this.groupTime));
   }
 
-  /** Adds samples; those that are no later than the last one are known already. */
+  /** Adds samples; those that are no later than the last one are known already. Samples of ports alone, or of groups alone, leave the others. */
   append(samples: Samples): void {
-    let start = 0;
-    if (this.time.length > 0) while (start < samples.time.length && samples.time[start]! <= this.last) start++;
-    if (start === samples.time.length) return;
-    const length = this.time.length + samples.time.length - start;
-    const add = (column: Column, values: ArrayLike<number | null> | undefined): void => {
-      column.push(values ?? [], start);
-      if (column.length < length) column.push(new Array<null>(length - column.length).fill(null));
-      column.truncate(length);
-    };
-    add(this.time, samples.time);
-    this.ports.forEach((port, i) => PORT_COLUMNS.forEach((name) => add(port[name], samples.ports[i]?.[name])));
-    this.groups.forEach((group, i) => GROUP_COLUMNS.forEach((name) => add(group[name], samples.groups[i]?.[name])));
+    if (samples.ports.length > 0 || samples.groups.length === 0) add(this.portTime, this.ports, PORT_COLUMNS, samples.time, samples.ports);
+    if (samples.groups.length > 0 || samples.ports.length === 0) add(this.groupTime, this.groups, GROUP_COLUMNS, samples.time, samples.groups);
+    this.progress.forEach((progress, group) => progress?.append(this.groupTime, this.groups[group]!.delivered));
     this.version++;
+  }
+
+  /** What a group has delivered, for its goodput over time. */
+  delivered(group: number): Column {
+    return this.progress[group]?.column ?? this.groups[group]!.delivered;
   }
 
   /** Forgets the samples at `from` and later. */
   truncate(from: number): void {
-    const length = firstAtLeast(this.time.view(), from);
-    this.time.truncate(length);
-    for (const set of [...this.ports, ...this.groups]) for (const column of Object.values(set)) column.truncate(length);
+    truncate(this.portTime, this.ports, from);
+    truncate(this.groupTime, this.groups, from);
+    this.progress.forEach((progress, group) => progress?.cut(this.groupTime, this.groups[group]!.delivered));
     this.version++;
   }
+}
+
+function lastOf(time: Column): number {
+  return time.length === 0 ? 0 : time.at(time.length - 1);
+}
+
+function add<Name extends string>(
+  time: Column, sets: Record<Name, Column>[], names: readonly Name[], times: number[], values: Record<Name, (number | null)[]>[],
+): void {
+  let start = 0;
+  if (time.length > 0) while (start < times.length && times[start]! <= lastOf(time)) start++;
+  if (start === times.length) return;
+  const length = time.length + times.length - start;
+  const extend = (column: Column, values: ArrayLike<number | null> | undefined): void => {
+    column.push(values ?? [], start);
+    if (column.length < length) column.push(new Array<null>(length - column.length).fill(null));
+    column.truncate(length);
+  };
+  extend(time, times);
+  sets.forEach((set, i) => names.forEach((name) => extend(set[name], values[i]?.[name])));
+}
+
+function truncate(time: Column, sets: Record<string, Column>[], from: number): void {
+  const length = firstAtLeast(time.view(), from);
+  time.truncate(length);
+  for (const set of sets) for (const column of Object.values(set)) column.truncate(length);
 }
 
 /** The mean over time of a column's samples in [from, to], each weighted by the time since the one before. */

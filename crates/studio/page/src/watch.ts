@@ -44,8 +44,8 @@ export class Watch {
   }
 }
 
-/** The list beside the choosers of ports and groups. `show` opens the packets of a flow. */
-export function watchList(model: Model, watch: Watch, show: (flow: string) => void): HTMLElement {
+/** The list beside the choosers of ports and groups. `show` opens the packets of a flow, where there are some. */
+export function watchList(model: Model, watch: Watch, show?: (flow: string) => void): HTMLElement {
   const list = element("ul", { class: "chooser watched" });
   const note = element("span");
   const none = element("button", { type: "button", class: "small", click: () => void watch.set([]) }, "None");
@@ -59,7 +59,7 @@ export function watchList(model: Model, watch: Watch, show: (flow: string) => vo
     if (names.join("\n") === shown) return;
     shown = names.join("\n");
     list.replaceChildren(...names.map((name) => element("li", {}, name, " ",
-      element("button", { type: "button", class: "small", "aria-label": `Packets of ${name}`, click: () => show(name) }, "packets"), " ",
+      ...(show ? [element("button", { type: "button", class: "small", "aria-label": `Packets of ${name}`, click: () => show(name) }, "packets"), " "] : []),
       element("button", { type: "button", class: "small", "aria-label": `Do not show ${name}`, click: () => void watch.toggle(name) }, "×"))));
   });
   return element("details", { class: "section", id: "watched" },

@@ -24,6 +24,14 @@ await person.check("its figures are those of its summary", async () => {
   }
   return Object.entries(groups).map(([name, { Goodput }]) => `${name} ${Goodput[0]}`).join(", ");
 });
+await person.check("the network is drawn, with its load", async () => {
+  await person.until(() => document.querySelectorAll("#topology .port").length > 0);
+  await person.until(() => [...document.querySelectorAll("#topology .port title")].some((title) => /load [1-9]/.test(title.textContent)));
+  return page.locator("#topology .place").count();
+});
+await person.check("thresholds are in the plots", async () => {
+  assert.ok(await page.locator("#topology .thresholds line").count() > 0);
+});
 await person.check("nothing can be played or changed", async () => {
   for (const id of ["play", "fork", "save", "packets"]) assert.ok(!await page.locator(`#${id}`).isVisible(), id);
   const status = await page.evaluate(() => fetch("api/fork", { method: "POST" }).then((answer) => answer.status));

@@ -6,7 +6,7 @@ const group = { rtt: [1, 2], alpha: [null, null], fairness: [null, 0.5] };
 const flow = { delivered: [null, 3], window: [1, 2], rtt: [1, 2], alpha: [null, null], marks: [0, 1], retransmitted: [0, 0] };
 
 test("what is seen is added, and a way back forgets it", () => {
-  const series = new ProbeSeries(1);
+  const series = new ProbeSeries([{ name: "web" }]);
   series.watch(["web/1"]);
   series.append({ run: "a", time: [1, 2], groups: [group], fairness: [null, 0.5], flows: [flow] });
   assert.deepEqual([...series.groups[0]!.rtt.view()], [1, 2]);
@@ -18,7 +18,7 @@ test("what is seen is added, and a way back forgets it", () => {
 });
 
 test("other flows begin anew", () => {
-  const series = new ProbeSeries(1);
+  const series = new ProbeSeries([{ name: "web" }]);
   series.watch(["web/1"]);
   series.append({ run: "a", time: [1, 2], groups: [group], fairness: [1, 1], flows: [flow] });
   series.watch(["web/2", "web/3"]);

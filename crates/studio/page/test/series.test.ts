@@ -10,15 +10,14 @@ test("samples are added, and those known already are not", () => {
   const series = new RunSeries(1, 0);
   series.append(samples([1, 2], [10, 20]));
   series.append(samples([2, 3], [99, 30]));
-  assert.deepEqual([...series.time.view()], [1, 2, 3]);
+  assert.deepEqual([...series.portTime.view()], [1, 2, 3]);
   assert.deepEqual([...series.ports[0]!.queue.view()], [10, 20, 30]);
 });
 
 test("a port without numbers keeps as many places as there are times", () => {
-  const series = new RunSeries(2, 1);
+  const series = new RunSeries(2, 0);
   series.append(samples([1, 2], [10, 20]));
   assert.deepEqual([...series.ports[1]!.queue.view()], [NaN, NaN]);
-  assert.equal(series.groups[0]!.delivered.length, 2);
 });
 
 test("a seek back forgets what was later", () => {
@@ -26,8 +25,20 @@ test("a seek back forgets what was later", () => {
   series.append(samples([1, 2, 3], [10, 20, 30]));
   series.truncate(2);
   series.append(samples([2.5], [25]));
-  assert.deepEqual([...series.time.view()], [1, 2.5]);
+  assert.deepEqual([...series.portTime.view()], [1, 2.5]);
   assert.deepEqual([...series.ports[0]!.queue.view()], [10, 25]);
+});
+
+test("ports and groups may be sampled at different times, as in a live run", () => {
+  const series = new RunSeries(1, 1);
+  series.append(samples([1, 2], [10, 20]));
+  series.append({ run: "a", time: [1.5], ports: [], groups: [{ window: [7], delivered: [8], marks: [0], retransmitted: [0], timeouts: [0] }] });
+  assert.deepEqual([...series.portTime.view()], [1, 2]);
+  assert.deepEqual([...series.groupTime.view()], [1.5]);
+  assert.deepEqual([...series.groups[0]!.delivered.view()], [8]);
+  assert.equal(series.last, 2);
+  series.truncate(1.8);
+  assert.deepEqual([series.portTime.length, series.groupTime.length], [1, 1]);
 });
 
 test("many samples outgrow the first buffer", () => {
@@ -39,20 +50,20 @@ test("many samples outgrow the first buffer", () => {
 test("means weigh samples by the time that they stand for", () => {
   const series = new RunSeries(1, 0);
   series.append(samples([0, 1, 4], [100, 10, 20]));
-  assert.equal(meanOverTime(series.time, series.ports[0]!.queue, 0, 4), (10 * 1 + 20 * 3) / 4);
+  assert.equal(meanOverTime(series.portTime, series.ports[0]!.queue, 0, 4), (10 * 1 + 20 * 3) / 4);
 });
 
 test("growth counts from the last sample up to the range", () => {
   const series = new RunSeries(1, 0);
   series.append(samples([1, 2, 3, 4], [5, 7, 11, 20]));
-  assert.equal(growth(series.time, series.ports[0]!.marks, 0, 10), 20);
-  assert.equal(growth(series.time, series.ports[0]!.marks, 2.5, 3.5), 4);
+  assert.equal(growth(series.portTime, series.ports[0]!.marks, 0, 10), 20);
+  assert.equal(growth(series.portTime, series.ports[0]!.marks, 2.5, 3.5), 4);
 });
 
 test("a mean rate is over the time that has samples", () => {
   const series = new RunSeries(1, 0);
   series.append(samples([1, 2, 3, 4], [100, 200, 300, 400]));
-  assert.equal(meanRate(series.time, series.ports[0]!.sent, 0, 100), 800);
-  assert.equal(meanRate(series.time, series.ports[0]!.sent, 2, 4), 8 * 200 / 2);
-  assert.ok(Number.isNaN(meanRate(series.time, series.ports[0]!.sent, 9, 10)));
+  assert.equal(meanRate(series.portTime, series.ports[0]!.sent, 0, 100), 800);
+  assert.equal(meanRate(series.portTime, series.ports[0]!.sent, 2, 4), 8 * 200 / 2);
+  assert.ok(Number.isNaN(meanRate(series.portTime, series.ports[0]!.sent, 9, 10)));
 });

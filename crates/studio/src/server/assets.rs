@@ -17,10 +17,27 @@ const STYLE: &str = include_str!("../../page/dist/studio.css");
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
+/// A page that has its script and its style in it.
+const WHOLE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                            img-src blob: data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
 pub(super) fn page(access: &Access) -> Response {
-    let mut response = file("text/html; charset=utf-8", PAGE);
+    protected(file("text/html; charset=utf-8", PAGE), POLICY, access)
+}
+
+/// A page that needs nothing else.
+pub(super) fn whole_page(access: &Access, content: String) -> Response {
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CACHE_CONTROL, "no-cache"),
+    ];
+    let response = (headers, content).into_response();
+    protected(response, WHOLE_POLICY, access)
+}
+
+fn protected(mut response: Response, policy: &'static str, access: &Access) -> Response {
     let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     if let Some(cookie) = access.cookie() {
         headers.insert(SET_COOKIE, cookie);

@@ -13,7 +13,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::Studio;
 use super::viewers::Viewer;
-use crate::description::{DescribedThreshold, port_thresholds};
+use crate::description::{Thresholds, port_thresholds};
 use crate::error::StudioError;
 use crate::probes::Probes;
 use crate::samples::Samples;
@@ -21,9 +21,9 @@ use crate::script::{LogEntry, seconds};
 use crate::worker::{Cursor, Player, Status, Worker};
 
 /// The time between two looks.
-const TICK: Duration = Duration::from_millis(50);
+pub(super) const TICK: Duration = Duration::from_millis(50);
 /// The samples of an event at most. More are thinned out.
-const MOST_SAMPLES: usize = 4_000;
+pub(super) const MOST_SAMPLES: usize = 4_000;
 
 #[derive(Debug, Serialize)]
 struct RunState {
@@ -38,13 +38,6 @@ struct RunState {
     knobs: BTreeMap<String, f64>,
     /// The links that have been failed and not restored.
     failed: Vec<String>,
-}
-
-/// The thresholds of the measured ports over time, as changes have made them.
-#[derive(Debug, Serialize)]
-struct Thresholds {
-    run: &'static str,
-    ports: Vec<Vec<DescribedThreshold>>,
 }
 
 /// Samples since the last ones.
@@ -206,7 +199,7 @@ impl RunState {
     }
 }
 
-fn event(name: &str, data: &impl Serialize) -> Option<Event> {
+pub(super) fn event(name: &str, data: &impl Serialize) -> Option<Event> {
     let data = serde_json::to_string(data).ok()?;
     Some(Event::default().event(name).data(data))
 }

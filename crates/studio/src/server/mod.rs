@@ -12,9 +12,10 @@ mod access;
 mod asked;
 mod assets;
 mod events;
-mod finished;
+mod observing;
 mod queries;
 mod requests;
+mod shown;
 mod simulated;
 mod viewers;
 
@@ -32,9 +33,12 @@ use tokio::sync::Semaphore;
 
 use crate::error::StudioError;
 use crate::finished::FinishedRun;
+use crate::live::LiveRun;
+use crate::observed::{Observed, ObservedKind};
 use crate::script::Script;
 use crate::session::Session;
 use access::Access;
+use shown::Shown;
 use viewers::Viewers;
 
 /// Where the page is.
@@ -93,8 +97,80 @@ pub async fn show(
     ready: impl FnOnce(&Address),
     stopped: impl Future<Output = ()>,
 ) -> Result<(), StudioError> {
+    let routes = shown::routes(Shown::Finished(Box::new(run)));
+    serve_routes(routes, address, ready, stopped).await
+}
+
+/// Serves the page of a live run as [`serve`] does, to be looked at while it goes on and afterwards.
+///
+/// # Errors
+/// The address cannot be used.
+pub async fn show_live(
+    run: LiveRun,
+    address: SocketAddr,
+    ready: impl FnOnce(&Address),
+    stopped: impl Future<Output = ()>,
+) -> Result<(), StudioError> {
+    serve_routes(shown::routes(Shown::Live(run)), address, ready, stopped).await
+}
+
+/// Serves a page that has all that it needs, as [`serve`] does: a comparison of finished runs.
+///
+/// # Errors
+/// The address cannot be used.
+pub async fn show_page(
+    page: String,
+    address: SocketAddr,
+    ready: impl FnOnce(&Address),
+    stopped: impl Future<Output = ()>,
+) -> Result<(), StudioError> {
     let (listener, access, address) = listen(address).await?;
-    let server = axum::serve(listener, guarded(finished::routes(run), access));
+    let shown = {
+        let access = Arc::clone(&access);
+        move || async move { assets::whole_page(&access, page) }
+    };
+    let routes = Router::new().route("/", get(shown));
+    let routes = routes.layer(middleware::from_fn_with_state(access, access::guard));
+    let server = axum::serve(listener, routes);
+    ready(&address);
+    tokio::select! {
+        served = server.into_future() => served.map_err(StudioError::Serve),
+        () = stopped => Ok(()),
+    }
+}
+
+/// Serves the page of something that runs as [`serve`] does, to be looked at. `ask` asks it for its status, of which it is
+/// told each second; `name` says where it is asked.
+///
+/// # Errors
+/// The address cannot be used.
+pub async fn observe<F, A>(
+    (kind, name): (ObservedKind, String),
+    ask: F,
+    address: SocketAddr,
+    ready: impl FnOnce(&Address),
+    stopped: impl Future<Output = ()>,
+) -> Result<(), StudioError>
+where
+    F: FnMut() -> A,
+    A: Future<Output = Result<serde_json::Value, String>>,
+{
+    let observed = Arc::new(Observed::new(kind, name));
+    let routes = observing::routes(Arc::clone(&observed));
+    tokio::select! {
+        served = serve_routes(routes, address, ready, stopped) => served,
+        () = observed.ask(ask) => Ok(()),
+    }
+}
+
+async fn serve_routes(
+    routes: Router,
+    address: SocketAddr,
+    ready: impl FnOnce(&Address),
+    stopped: impl Future<Output = ()>,
+) -> Result<(), StudioError> {
+    let (listener, access, address) = listen(address).await?;
+    let server = axum::serve(listener, guarded(routes, access));
     ready(&address);
     tokio::select! {
         served = server.into_future() => served.map_err(StudioError::Serve),
@@ -160,7 +236,7 @@ impl IntoResponse for StudioError {
     fn into_response(self) -> Response {
         let status = match self {
             Self::NoRun(_) => StatusCode::NOT_FOUND,
-            Self::TwoRuns | Self::IsFinished => StatusCode::CONFLICT,
+            Self::TwoRuns | Self::IsFinished | Self::IsRunning => StatusCode::CONFLICT,
             Self::Stopped
             | Self::Serve(_)
             | Self::Listen { .. }

@@ -7,9 +7,12 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use weir_studio::{Address, Script};
+use weir_studio::{Address, Script, StudioError};
 
-const TEXT: &str = include_str!("../two-flows.toml");
+pub(crate) const TEXT: &str = include_str!("../two-flows.toml");
+
+/// Is told where the page is.
+pub(crate) type Tell = Box<dyn FnOnce(&Address) + Send>;
 
 /// A running studio. It ends with the test's runtime.
 pub(crate) struct Studio {
@@ -31,13 +34,23 @@ impl Answer {
 }
 
 impl Studio {
+    /// A studio that plays the tests' scenario.
     pub(crate) async fn start() -> Self {
+        let script = Script::of_file("test.toml", TEXT);
+        let serve = |any, tell| weir_studio::serve(script, any, tell, std::future::pending());
+        Self::serving(serve).await
+    }
+
+    /// What `serve` serves at any port, and tells about.
+    pub(crate) async fn serving<S, F>(serve: S) -> Self
+    where
+        S: FnOnce(SocketAddr, Tell) -> F + Send + 'static,
+        F: Future<Output = Result<(), StudioError>> + Send + 'static,
+    {
         let (ready, told) = oneshot::channel();
         tokio::spawn(async move {
-            let tell = |address: &Address| drop(ready.send(address.clone()));
-            let script = Script::of_file("test.toml", TEXT);
-            let any = SocketAddr::from(([127, 0, 0, 1], 0));
-            weir_studio::serve(script, any, tell, std::future::pending()).await
+            let tell: Tell = Box::new(move |address| drop(ready.send(address.clone())));
+            serve(SocketAddr::from(([127, 0, 0, 1], 0)), tell).await
         });
         let Address { url, socket } = told.await.unwrap();
         let (_, token) = url.split_once("?token=").unwrap();

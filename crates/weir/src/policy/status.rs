@@ -211,7 +211,8 @@ fn span(nanoseconds: u64) -> String {
     humantime::format_duration(seconds).to_string()
 }
 
-fn document(status: &v1::FleetStatus) -> Value {
+/// Returns a status as programs read it.
+pub(crate) fn document(status: &v1::FleetStatus) -> Value {
     let estimate = |estimate: &v1::Estimate| {
         json!({
             "value": estimate.value, "low": estimate.low, "high": estimate.high,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use weir_results::{Output, Summary};
 use weir_sim::{Experiment, Results};
+use weir_studio::{LiveRun, Script};
 use weir_units::Duration;
 
 use super::exports::{Exported, Exports};
@@ -21,6 +22,8 @@ pub(super) struct Context<'c> {
     pub(super) threads: usize,
     /// The beginning of the names of its progress bars.
     pub(super) label: String,
+    /// The page that shows the file's own run while it goes on, if one does.
+    pub(super) page: Option<&'c LiveRun>,
     pub(super) progress: &'c Progress,
     pub(super) stop: &'c Stop,
 }
@@ -46,9 +49,14 @@ impl Context<'_> {
     pub(super) fn execute(
         &self,
         experiment: Experiment,
-        output: Option<Output>,
+        mut output: Option<Output>,
         exports: Exports,
     ) -> Result<Finished, Failure> {
+        if let Some(output) = &mut output {
+            let script = Script::of_scenario("", &experiment.own.scenario);
+            let text = script.map_err(Failure::of)?.file();
+            output.keep_scenario(&text).map_err(Failure::of)?;
+        }
         let Experiment {
             about,
             own,

@@ -5,6 +5,7 @@ use weir_lab::runs::RunDirectories;
 use weir_network::thresholds;
 use weir_results::{Output, RunFiles};
 use weir_sim::{Outcome, Run};
+use weir_studio::LiveRun;
 
 use super::context::Context;
 use super::exports::Exports;
@@ -34,7 +35,12 @@ impl LiveWorker<'_> {
             .map(|output| output.run(own.columns.clone(), span))
             .transpose();
         let recorder = (files.map_err(Failure::of)?, exports);
-        let (own, exports) = self.emulate(own, recorder, &self.context.bar("", span))?;
+        let (own, exports) = self.emulate(
+            own,
+            recorder,
+            self.context.page,
+            &self.context.bar("", span),
+        )?;
         let variants = variants.into_iter();
         let variants = variants.map(|(name, run)| {
             if self.context.stop.should_stop() {
@@ -57,7 +63,7 @@ impl LiveWorker<'_> {
             .map(|output| output.variant(&name, run.columns.clone(), span));
         let files = files.transpose().map_err(Failure::of)?;
         let bar = self.context.bar(&name, span);
-        match self.emulate(run, (files, Exports::default()), &bar) {
+        match self.emulate(run, (files, Exports::default()), None, &bar) {
             Ok((outcome, _)) => Ok((name, Some(outcome))),
             Err(failure) => Err(Failure::Failed(format!("variant `{name}`: {failure}"))),
         }
@@ -66,19 +72,27 @@ impl LiveWorker<'_> {
     fn emulate(
         &self,
         run: Run,
-        mut recorder: (Option<RunFiles>, Exports),
+        recorder: (Option<RunFiles>, Exports),
+        page: Option<&LiveRun>,
         bar: &Bar<'_>,
     ) -> Result<(Outcome, Exports), Failure> {
         let thresholds = thresholds(&run.scenario);
         let runs = RunDirectories::of_this_machine();
         let mut watch = |now| {
             bar.show_live(now);
+            if let Some(page) = page {
+                page.reached(now);
+            }
             !self.context.stop.should_stop()
         };
+        let mut recorder = (recorder, page.cloned());
         let summary = weir_lab::run(&run.scenario, &runs, &mut recorder, &mut watch);
         let mut summary = summary.map_err(Failure::of)?;
         summary.settings = run.settings;
-        let (files, exports) = recorder;
+        if let Some(page) = page {
+            page.end(&summary);
+        }
+        let ((files, exports), _) = recorder;
         let files = files.map(RunFiles::finish).transpose();
         let plots = files.map_err(Failure::of)?.map(|files| (files, thresholds));
         Ok((Outcome { summary, plots }, exports))

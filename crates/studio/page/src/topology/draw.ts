@@ -25,7 +25,7 @@ export class Drawing {
   private width = 0;
   private largest: number[] = [];
 
-  constructor(private readonly host: HTMLElement, private readonly model: Model, private readonly selection: Selection, private readonly show: (port: string) => void) {
+  constructor(private readonly host: HTMLElement, private readonly model: Model, private readonly selection: Selection, private readonly show?: (port: string) => void) {
     new ResizeObserver(() => this.build()).observe(host);
     model.onChange(() => this.refresh());
     selection.onChange(() => this.refresh());
@@ -101,9 +101,9 @@ export class Drawing {
       // With many ports the list beside is the keyboard's way.
       tabindex: this.model.scenario.ports.length <= 16 ? 0 : -1,
       click: choose,
-      dblclick: () => this.show(link.port),
+      dblclick: () => this.show?.(link.port),
       keydown: (event: KeyboardEvent) => {
-        if (event.key === "p") this.show(link.port);
+        if (event.key === "p") this.show?.(link.port);
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
         choose();
@@ -127,7 +127,7 @@ export class Drawing {
   private refreshPort(mark: PortMark, run: Run): void {
     const { scenario } = this.model;
     const columns = run.series.ports[mark.port]!;
-    const last = run.series.time.length - 1;
+    const last = run.series.portTime.length - 1;
     const queue = last >= 0 ? columns.queue.at(last) : 0;
     const load = loadOf(run, mark.port, mark.link.rate);
     const thresholds = holdingAt(thresholdsOf(this.model, run.state, mark.port), run.series.last).map(({ bytes }) => bytes);
@@ -170,7 +170,7 @@ function linkNote({ x1, y1, x2, y2 }: Ends): SVGTextElement {
 
 /** The share of its rate that a port sent over the last samples (the last fiftieth of the run, or eight samples). */
 function loadOf(run: Run, port: number, rate: number): number {
-  const { time } = run.series;
+  const time = run.series.portTime;
   const last = time.length - 1;
   if (last < 1) return 0;
   const since = Math.max(0, Math.min(last - 8, firstAtLeast(time.view(), time.at(last) * 0.98)));
@@ -187,8 +187,8 @@ function loadColour(load: number): string {
     : `color-mix(in oklab, var(--level) ${Math.round(((share - 0.6) / 0.4) * 100)}%, var(--s0))`;
 }
 
-/** Says what the colours and the bars mean. */
-export function key(): HTMLElement {
+/** Says what the colours and the bars mean, and how to come to the packets. */
+export function key(withPackets: boolean): HTMLElement {
   return element("p", { class: "aside key" },
-    "Load ", element("span", { class: "scale", "aria-hidden": "true" }), " 0 to 100 % of the link's rate. Bar: queue, lines: thresholds. A click on a port chooses it for the plots, a double click (key p) shows its packets.");
+    "Load ", element("span", { class: "scale", "aria-hidden": "true" }), " 0 to 100 % of the link's rate. Bar: queue, lines: thresholds. A click on a port chooses it for the plots" + (withPackets ? ", a double click (key p) shows its packets." : "."));
 }
