@@ -100,7 +100,7 @@ impl<P> PacketsInFlight<P> {
     }
 
     /// Puts a stored packet on the link of a port, behind all others. Returns whether it is the only one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, port: u32, SlotIndex(slot): SlotIndex, arrival: Time) -> bool {
         let entry = &mut self.slots[slot as usize];
         (entry.arrival, entry.next) = (arrival, NIL);

@@ -35,7 +35,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// Handles the event that [`Self::next_event`] has returned. A switch forwards its packet at once.
     /// Returns a packet that arrives at a host, now or [ahead of time](Self::set_run_ahead).
-    #[inline]
+    #[inline(always)]
     pub fn handle(&mut self, now: Time, port: usize) -> Option<HostArrival> {
         match self.locations.get(port) {
             Some(_) => match self.in_flight.pop(port as u32) {
@@ -52,14 +52,20 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_on_link(&mut self, port: u32, slot: SlotIndex, arrival: Time) {
         if self.in_flight.push(port, slot, arrival) {
-            if self.locations[port as usize].leads_out {
-                return self.note_export(port);
-            }
-            self.event_queue.set(port as usize, arrival);
+            self.note_first(port, arrival);
         }
+    }
+
+    /// Records the arrival of the first packet on the link of a port.
+    #[inline(never)]
+    fn note_first(&mut self, port: u32, arrival: Time) {
+        if self.locations[port as usize].leads_out {
+            return self.note_export(port);
+        }
+        self.event_queue.set(port as usize, arrival);
     }
 
     /// The packet of a slot.
@@ -80,7 +86,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         self.in_flight.release(slot);
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, time: Time, port: u32, slot: SlotIndex) -> Option<HostArrival> {
         let location = self.locations[port as usize];
         if location.is_measured && self.is_tapped {
