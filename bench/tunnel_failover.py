@@ -11,6 +11,7 @@ standard library, `ip`, redis-server, redis-benchmark and a `weir`.
 
 import contextlib
 import json
+import math
 import os
 import socket
 import subprocess
@@ -125,7 +126,7 @@ def start(spaces, where, weir, words):
 def plot(series, path):
     """Writes lines of requests per second as SVG: what ran, its colour, and its rates."""
     width, height, left, bottom, top = 760, 320, 60, 40, 30
-    most = max(rate for _, _, found in series for _, rate in found) * 1.1
+    most = math.ceil(max(rate for _, _, found in series for _, rate in found) / 4) * 4
 
     def place(at, rate):
         x = left + at / END * (width - left - 20)
@@ -142,10 +143,10 @@ def plot(series, path):
         f'<text x="{float(begin) + 6:.1f}" y="{top + 16}" fill="#555">the first interface is down</text>'
     )
     for step in range(5):
-        rate = most / 1.1 * step / 4
+        rate = most * step / 4
         x, y = place(0, rate).split(",")
         parts.append(f'<line x1="{x}" y1="{y}" x2="{width - 20}" y2="{y}" stroke="#ccc"/>')
-        parts.append(f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{rate:.1f}</text>')
+        parts.append(f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{rate:.0f}</text>')
     for second in range(int(END) + 1):
         x = place(second, 0).split(",")[0]
         parts.append(f'<text x="{x}" y="{height - bottom + 18}" text-anchor="middle">{second}</text>')
@@ -154,7 +155,7 @@ def plot(series, path):
     for index, (name, colour, found) in enumerate(series):
         points = " ".join(place(at, rate) for at, rate in found if at <= END)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts.append(f'<text x="{width - 150}" y="{top + 16 + 16 * index}" fill="{colour}">{name}</text>')
+        parts.append(f'<text x="{width - 200 + 110 * index}" y="{top - 12}" fill="{colour}">{name}</text>')
     Path(path).write_text("\n".join([*parts, "</svg>\n"]))
 
 

@@ -121,7 +121,9 @@ pub trait Controlled {
 
 /// A successor that listens. It knows that its predecessor has ended when this is dropped.
 #[derive(Debug)]
-pub struct Successor(tokio::net::UnixStream);
+pub struct Successor {
+    _stream: tokio::net::UnixStream,
+}
 
 impl Control {
     /// Listens at a path, for this user alone, within a tokio runtime. A stale socket is replaced.
@@ -217,7 +219,7 @@ impl Control {
             let line = read_line(&mut stream, SUCCESSION).await;
             if line.as_deref() == Some(handover::READY) {
                 self.is_owned.store(false, Ordering::Relaxed);
-                return Some(Successor(stream));
+                return Some(Successor { _stream: stream });
             }
         }
         if is_offered {

@@ -21,6 +21,9 @@ const RECONNECT: BackoffConfig = BackoffConfig {
     longest: Duration::from_secs(5),
 };
 
+/// The pause between looks for an answer.
+const ANSWER_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+
 /// Channels to the same name: each has a connection to each server behind it.
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -78,6 +81,43 @@ impl Connections {
             chosen: AtomicU64::new(0),
             hash: RandomState::new(),
         })
+    }
+
+    /// Returns whether a connection has been silent for too long.
+    pub(super) fn is_one_suspicious(&self) -> bool {
+        let mut links = self
+            .channels
+            .iter()
+            .flat_map(|channel| channel.servers.links());
+        links.any(|link| link.is_suspicious())
+    }
+
+    /// Begins a doubt about all connections.
+    pub(super) fn begin_doubt(&self) {
+        let links = self
+            .channels
+            .iter()
+            .flat_map(|channel| channel.servers.links());
+        links.for_each(|link| link.begin_doubt());
+    }
+
+    /// Waits for a connection that has answered since the doubt began.
+    pub(super) async fn answered(&self) -> Place {
+        loop {
+            for channel in &self.channels {
+                let picked = tokio::select! {
+                    biased;
+                    picked = channel.servers.pick(&[], false) => picked.ok(),
+                    () = ready(()) => None,
+                };
+                if let Some(picked) = picked
+                    && picked.link().has_answered().await
+                {
+                    return channel.place(picked);
+                }
+            }
+            tokio::time::sleep(ANSWER_PAUSE).await;
+        }
     }
 
     /// Returns a connection that is ready and answers: the less loaded one of two at random, or else any.

@@ -1,6 +1,7 @@
 //! A DCQUIC connection to the server, as the channel keeps it.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use weir_channel::{Link, Protocol};
 use weir_net::{Connection, ConnectionError};
 
 use crate::flows::Flows;
+use crate::refusal::Refusal;
 use crate::transport::APPLICATION_PROTOCOL;
 
 /// New connections go elsewhere after this many probe timeouts without a packet from the server,
@@ -26,6 +28,15 @@ pub(super) struct TunnelLink {
     /// The UDP flows.
     pub(super) flows: Arc<Flows>,
     heard: Arc<Mutex<Heard>>,
+    doubt: Arc<Doubt>,
+}
+
+/// A doubt whether packets pass, until one comes.
+#[derive(Debug, Default)]
+struct Doubt {
+    /// The packets that had come when it began; none for a connection that is newer.
+    packets: AtomicU64,
+    is_probed: AtomicBool,
 }
 
 /// When the server was last heard of, as far as somebody asked.
@@ -50,6 +61,7 @@ impl Protocol for TunnelProtocol {
                 probe_timeouts: 0,
                 at: Instant::now(),
             })),
+            doubt: Arc::default(),
         };
         let (receiving, flows) = (link.connection.clone(), link.flows.clone());
         // Until the connection ends, which the server sees to where it drains.
@@ -74,6 +86,33 @@ impl TunnelLink {
             return false;
         }
         timeouts >= heard.probe_timeouts + SUSPICIOUS && heard.at.elapsed() >= SILENCE
+    }
+}
+
+impl TunnelLink {
+    /// Begins a doubt: until [`TunnelLink::has_answered`] nobody knows whether packets pass.
+    pub(super) fn begin_doubt(&self) {
+        let packets = self.connection.stats().totals.packets_received;
+        self.doubt.packets.store(packets, Ordering::Relaxed);
+        self.doubt.is_probed.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns whether a packet has come since the doubt began. Asks for one at the first time, by a stream that
+    /// ends at once.
+    pub(super) async fn has_answered(&self) -> bool {
+        let packets = self.connection.stats().totals.packets_received;
+        if packets > self.doubt.packets.load(Ordering::Relaxed) {
+            return true;
+        }
+        if !self.doubt.is_probed.swap(true, Ordering::Relaxed)
+            && let Ok((mut send, mut receive)) = self.connection.open_bi().await
+        {
+            let code = Refusal::Reset.code().into();
+            // A connection that is over answers nothing.
+            let _ = send.reset(code);
+            receive.stop(code);
+        }
+        false
     }
 }
 

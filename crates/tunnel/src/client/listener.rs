@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::connections::Place;
 use super::peer::{Peer, Way};
-use crate::carrier::{Carrier, DcquicStream};
+use crate::carrier::{Carrier, CarrierKind, DcquicStream};
 use crate::counters::{ActiveConnection, ConnectionCounters};
 use crate::destination::Destination;
 use crate::header::{Header, Protocol};
@@ -135,6 +135,9 @@ impl Accepted {
             }
         };
         drop(open);
+        if end == End::CarrierLost && C::KIND == CarrierKind::Dcquic {
+            self.route.peer.doubt();
+        }
         self.note(end);
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Peer {
     over_tcp: Option<OverTcp>,
     /// Whether DCQUIC failed the last time.
     falls_back: AtomicBool,
+    /// Whether DCQUIC may fail.
+    is_in_doubt: AtomicBool,
     fallbacks: AtomicU64,
 }
 
@@ -53,6 +55,7 @@ impl Peer {
             connections: Connections::new(endpoint, via, options)?,
             over_tcp: options.over_tcp.then(over_tcp).flatten(),
             falls_back: AtomicBool::new(false),
+            is_in_doubt: AtomicBool::new(false),
             fallbacks: AtomicU64::new(0),
         })
     }
@@ -63,12 +66,24 @@ impl Peer {
     /// # Errors
     /// Why there is none.
     pub(super) async fn way(&self) -> Result<Way, String> {
-        if let Some(place) = self.connections.ready().await {
-            self.dcquic_works();
-            return Ok(Way::Dcquic(place));
+        if !self.is_in_doubt.load(Ordering::Relaxed) {
+            if self.over_tcp.is_some() && self.connections.is_one_suspicious() {
+                self.doubt();
+            } else if let Some(place) = self.connections.ready().await {
+                self.dcquic_works();
+                return Ok(Way::Dcquic(place));
+            }
         }
         let race = timeout(PATIENCE, self.race()).await;
         race.unwrap_or_else(|_| Err("the server does not answer".to_owned()))
+    }
+
+    /// Notes that packets may not pass: until one comes TLS over TCP is raced with DCQUIC, and no connection
+    /// is taken for ready that has no answer since.
+    pub(super) fn doubt(&self) {
+        if self.over_tcp.is_some() && !self.is_in_doubt.swap(true, Ordering::Relaxed) {
+            self.connections.begin_doubt();
+        }
     }
 
     /// Returns a DCQUIC connection, if one is ready: nothing else carries datagrams.
@@ -80,9 +95,15 @@ impl Peer {
         let Some(over_tcp) = &self.over_tcp else {
             return self.connections.wait(false).await.map(Way::Dcquic);
         };
-        let dcquic = self.connections.wait(true);
+        let in_doubt = self.is_in_doubt.load(Ordering::Relaxed);
+        let dcquic = async {
+            if in_doubt {
+                return Ok(self.connections.answered().await);
+            }
+            self.connections.wait(true).await
+        };
         let mut dcquic = std::pin::pin!(dcquic);
-        if !self.falls_back.load(Ordering::Relaxed) {
+        if !in_doubt && !self.falls_back.load(Ordering::Relaxed) {
             tokio::select! {
                 place = &mut dcquic => match place {
                     Ok(place) => return Ok(Way::Dcquic(place)),
@@ -113,6 +134,7 @@ impl Peer {
         let connected = over_tcp.connect().await;
         let carrier = connected.map_err(|error| format!("{why}; {error}"))?;
         self.fallbacks.fetch_add(1, Ordering::Relaxed);
+        self.doubt();
         if !self.falls_back.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 server = %self.name,
@@ -123,6 +145,7 @@ impl Peer {
     }
 
     fn dcquic_works(&self) {
+        self.is_in_doubt.store(false, Ordering::Relaxed);
         if self.falls_back.load(Ordering::Relaxed) && self.falls_back.swap(false, Ordering::Relaxed)
         {
             tracing::info!(server = %self.name, "DCQUIC works again");

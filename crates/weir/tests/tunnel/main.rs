@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
+mod blocked;
 #[path = "../enforce/namespace.rs"]
 mod namespace;
 mod pair;
