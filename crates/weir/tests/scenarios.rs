@@ -140,7 +140,8 @@ fn a_run_prints_a_summary_and_writes_all_files() {
             "flows.parquet",
             "report.html",
             "samples.parquet",
-            "summary.json"
+            "summary.json",
+            "weir-run.toml"
         ]
     );
     let file = File::open(place.path("out/flows.parquet")).unwrap();
@@ -562,7 +563,7 @@ fn files_are_the_same_with_any_number_of_threads() {
     }
     assert_eq!(notes, [false, false, true]);
     let names = place.names("1");
-    assert_eq!(names.len(), 4, "{names:?}");
+    assert_eq!(names.len(), 5, "{names:?}");
     for threads in ["2", "16"] {
         assert_eq!(place.names(threads), names);
         for name in &names {
