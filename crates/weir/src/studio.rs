@@ -105,7 +105,7 @@ enum Shown {
     Finished(Box<FinishedRun>),
     Compared(String),
     Enforcer(PathBuf),
-    Controller(controller::Controller),
+    Controller(Box<controller::Controller>),
 }
 
 impl Studio {
@@ -176,7 +176,7 @@ impl Studio {
         if let Some(address) = &self.controller {
             let credentials = self.certificates.credentials("operator")?;
             let controller = controller::Controller::new(address, credentials);
-            return Ok(Shown::Controller(controller));
+            return Ok(Shown::Controller(Box::new(controller)));
         }
         let (first, second) = match self.files.as_slice() {
             [] => return Err(Failure::Usage("name a scenario".to_owned())),

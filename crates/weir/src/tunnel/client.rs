@@ -104,6 +104,16 @@ struct Running {
     drain_limit: Duration,
 }
 
+impl Running {
+    /// Redirects no connection any more.
+    fn detach(&self) {
+        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut attached) = attached.take() {
+            attached.detach();
+        }
+    }
+}
+
 impl Controlled for Running {
     fn status(&self) -> weir_tunnel::Status {
         self.client.status()
@@ -123,11 +133,7 @@ impl Process for Running {
     }
 
     async fn drain(&self) -> bool {
-        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut attached) = attached.take() {
-            attached.detach();
-        }
-        drop(attached);
+        self.detach();
         self.client.accept_waiting().await;
         self.client.drain(self.drain_limit).await
     }
