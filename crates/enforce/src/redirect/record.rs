@@ -105,7 +105,10 @@ mod tests {
         assert_eq!(bytes[16..20], [0x12, 0x34, 0, 0]);
         let first = &bytes[28..28 + TARGET];
         assert_eq!(first[10..16], [0xff, 0xff, 10, 0, 0, 0]);
-        assert_eq!(first[16..32], [[0xff; 13].as_slice(), &[0; 3]].concat()[..]);
+        assert_eq!(
+            first[16..32],
+            [[0xff_u8; 13].as_slice(), &[0; 3]].concat()[..]
+        );
         assert_eq!(
             first[32..36],
             [80_u16.to_ne_bytes(), 80_u16.to_ne_bytes()].concat()[..]

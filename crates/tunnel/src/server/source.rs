@@ -110,7 +110,7 @@ mod tests {
     use crate::header::Protocol;
 
     fn source(networks: &[&str], told: Option<&str>) -> Result<Source, Refusal> {
-        let networks: Vec<_> = networks.iter().map(|text| text.parse().unwrap()).collect();
+        let networks: Vec<Prefix> = networks.iter().map(|text| text.parse().unwrap()).collect();
         let client = ClientIdentity::new("192.0.2.7:1000".parse().unwrap(), None);
         let header = Header {
             protocol: Protocol::Tcp,
