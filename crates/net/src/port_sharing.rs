@@ -6,8 +6,8 @@ use std::num::NonZeroU8;
 use std::os::fd::AsRawFd;
 
 use libc::{
-    BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_MOD,
-    BPF_RET, sock_filter, sock_fprog,
+    BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_H, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD,
+    BPF_MOD, BPF_RET, sock_filter, sock_fprog,
 };
 
 use crate::succession::Predecessor;
@@ -106,13 +106,13 @@ impl PortFilter {
         Self([&[load(0), if_long(3)][..], &first(1), &first(6)].concat())
     }
 
-    /// The same among the predecessor's sockets where the second byte is its generation, or else among those
-    /// that follow them.
+    /// The same among the predecessor's sockets where the second and third byte are its generation, or else among
+    /// those that follow them.
     pub(crate) fn after(predecessor: Predecessor, engines: NonZeroU8) -> Self {
         let generation = u32::from(predecessor.generation);
         let of = |offset| {
             [
-                load(offset + 1),
+                statement(BPF_LD | BPF_H | BPF_ABS, offset + 1, 0, 0),
                 statement(BPF_JMP | BPF_JEQ | BPF_K, generation, 0, 3),
                 load(offset),
                 modulo(predecessor.engines),
@@ -241,14 +241,15 @@ mod tests {
         assert!(reusing.bind(&address.into()).is_err());
         socket2::SockRef::from(&first).set_reuse_port(true).unwrap();
         let predecessor = Predecessor {
-            generation: 7,
+            generation: 0x0107,
             engines: NonZeroU8::MIN,
         };
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut received = [0; 64];
-        let mut reaches = |socket: &UdpSocket, id: u8, generation: u8| {
-            let long = [0xc0, 0, 0, 0, 1, 8, id, generation];
-            for packet in [[0x40, id, generation, 9, 9, 9, 9, 9], long] {
+        let mut reaches = |socket: &UdpSocket, id: u8, generation: u16| {
+            let [high, low] = generation.to_be_bytes();
+            let long = [0xc0, 0, 0, 0, 1, 8, id, high, low];
+            for packet in [[0x40, id, high, low, 9, 9, 9, 9, 9], long] {
                 sender.send_to(&packet, address).unwrap();
                 let length = socket.recv(&mut received).unwrap();
                 assert_eq!(received[..length], packet);
@@ -262,20 +263,20 @@ mod tests {
             };
             let socket = bind(sharing, &address.to_string());
             if !is_last {
-                (0..=u8::MAX).for_each(|id| reaches(&first, id, 8));
+                (0..=u8::MAX).for_each(|id| reaches(&first, id, 0x0207));
             }
             socket
         });
         for id in 0..=u8::MAX {
-            reaches(&first, id, 7);
-            reaches(&successors[usize::from(id % 2)], id, 8);
+            reaches(&first, id, 0x0107);
+            reaches(&successors[usize::from(id % 2)], id, 0x0108);
         }
         // The kernel puts the last socket in the place of the first one.
         drop(first);
         PortFilter::of_engines(engines).set(&successors[0]).unwrap();
         let [one, other] = &successors;
         for id in 0..=u8::MAX {
-            reaches([other, one][usize::from(id % 2)], id, 7);
+            reaches([other, one][usize::from(id % 2)], id, 0x0107);
         }
     }
 

@@ -1,9 +1,9 @@
 //! An endpoint that follows another one at its port: a program that restarts without an end of its
 //! connections.
 //!
-//! Both share the port for as long as the predecessor has connections. The second byte of its connection IDs is
-//! its generation, by which the kernel's filter finds the predecessor's sockets; everything else, new
-//! connections above all, reaches the successor. One in 256 of them has the predecessor's generation by chance:
+//! Both share the port for as long as the predecessor has connections. The second and third byte of its connection
+//! IDs are its generation, by which the kernel's filter finds the predecessor's sockets; everything else, new
+//! connections above all, reaches the successor. One in 65,536 of them has the predecessor's generation by chance:
 //! that refuses it, and the client begins again.
 
 use std::io;
@@ -17,8 +17,8 @@ use crate::port_sharing::{PortFilter, PortSharing};
 /// What a successor has to know of the endpoint before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predecessor {
-    /// The second byte of its connection IDs.
-    pub generation: u8,
+    /// The second and third byte of its connection IDs.
+    pub generation: u16,
     /// Its engines: [`EndpointBuilder::threads`](crate::EndpointBuilder::threads).
     pub engines: NonZeroU8,
 }
@@ -26,7 +26,7 @@ pub struct Predecessor {
 /// How an endpoint may be followed, and what it follows.
 #[derive(Debug)]
 pub(crate) struct Succession {
-    generation: u8,
+    generation: u16,
     engines: NonZeroU8,
     /// Whether another endpoint has the port too.
     shared: Mutex<bool>,
@@ -34,7 +34,7 @@ pub(crate) struct Succession {
 
 impl Succession {
     /// The succession of an endpoint with `generation` and `engines`, which follows another one or not.
-    pub(crate) fn new(generation: u8, engines: NonZeroU8, follows: bool) -> Self {
+    pub(crate) fn new(generation: u16, engines: NonZeroU8, follows: bool) -> Self {
         Self {
             generation,
             engines,
@@ -42,8 +42,8 @@ impl Succession {
         }
     }
 
-    /// Returns the second byte of the endpoint's connection IDs.
-    pub(crate) fn generation(&self) -> u8 {
+    /// Returns the second and third byte of the endpoint's connection IDs.
+    pub(crate) fn generation(&self) -> u16 {
         self.generation
     }
 

@@ -5,8 +5,8 @@
 //! engines. All other bits are random, so that an ID reveals nothing else, and the IDs that clients
 //! choose for their first packets spread over all engines. A kernel's packet filter can compute it.
 //!
-//! The second byte is random, or the generation of the endpoint, by which a successor at the same port
-//! recognizes the IDs of its predecessor.
+//! The second and third byte are random, or the generation of the endpoint, by which a successor at the same
+//! port recognizes the IDs of its predecessor.
 
 use std::num::NonZeroU8;
 
@@ -20,7 +20,7 @@ pub struct ConnectionIdLayout {
     length: usize,
     engine: u8,
     engines: NonZeroU8,
-    generation: Option<u8>,
+    generation: Option<u16>,
 }
 
 impl ConnectionIdLayout {
@@ -48,9 +48,9 @@ impl ConnectionIdLayout {
         }
     }
 
-    /// The same IDs, whose second byte is `generation`, or random.
+    /// The same IDs, whose second and third byte are `generation`, in network order, or random.
     #[must_use]
-    pub const fn of_generation(self, generation: Option<u8>) -> Self {
+    pub const fn of_generation(self, generation: Option<u16>) -> Self {
         Self { generation, ..self }
     }
 
@@ -88,8 +88,8 @@ impl ConnectionIdLayout {
             let value = u16::from(*first) % values;
             *first = value as u8 * self.engines.get() + self.engine;
         }
-        if let ([_, second, ..], Some(generation)) = (&mut *bytes, self.generation) {
-            *second = generation;
+        if let ([_, second, third, ..], Some(generation)) = (&mut *bytes, self.generation) {
+            [*second, *third] = generation.to_be_bytes();
         }
         ConnectionId::new(bytes).unwrap_or(ConnectionId::EMPTY)
     }
@@ -112,9 +112,9 @@ mod tests {
             prop_assert_eq!(id.len(), length);
             prop_assert_eq!(layout.named(id.as_bytes()), Some(engine));
             prop_assert_eq!(layout.other_engine(id.as_bytes()), None);
-            let successor = layout.of_generation(Some(seed as u8));
+            let successor = layout.of_generation(Some(seed as u16));
             let id = successor.generate(&mut ChaCha12Rng::seed_from_u64(seed));
-            prop_assert_eq!(id.as_bytes()[1], seed as u8);
+            prop_assert_eq!(&id.as_bytes()[1..3], (seed as u16).to_be_bytes());
             prop_assert_eq!(layout.named(id.as_bytes()), Some(engine));
             let stranger = ConnectionIdLayout::new(length);
             prop_assert_eq!(stranger.other_engine(id.as_bytes()), None);

@@ -71,7 +71,7 @@ enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct SharedEndpoint {
     address: SocketAddr,
-    generation: u8,
+    generation: u16,
     engines: NonZeroU8,
 }
 

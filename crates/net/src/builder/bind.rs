@@ -154,7 +154,10 @@ impl EndpointBuilder {
         }
         let generation = match self.follows {
             Some(predecessor) => predecessor.generation.wrapping_add(1),
-            None => seed()?[0],
+            None => {
+                let [first, second, ..] = seed()?;
+                u16::from_be_bytes([first, second])
+            }
         };
         let follows = self.follows.is_some();
         Ok(Some(Succession::new(generation, self.threads, follows)))
