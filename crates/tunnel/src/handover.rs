@@ -4,7 +4,7 @@
 //! | sender | message |
 //! |---|---|
 //! | successor | the line `take over` |
-//! | predecessor | an [`Answer`] as a line of JSON, with the sockets, and the control socket as the last one |
+//! | predecessor | a line of JSON, with the sockets, and the control socket as the last one |
 //! | successor | the line `ready`, once it listens |
 //!
 //! The predecessor accepts nothing any more then, and closes the connection when it ends. A successor that
