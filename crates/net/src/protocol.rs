@@ -121,6 +121,12 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     /// Returns whether to keep a batch that found the socket full.
     fn is_worth_keeping(&self, transmit: &Transmit) -> bool;
 
+    /// Whether its datagrams must leave apart from those of other connections to the same address: two endpoints
+    /// may share that address, and the kernel there looks at the first of several datagrams only.
+    fn travels_alone(&self) -> bool {
+        false
+    }
+
     /// Handles a batch whose datagrams are too large for the interface.
     fn on_too_large(&mut self, now: Time, transmit: &Transmit);
 

@@ -411,7 +411,8 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         if self.inner.is_flushed {
             return SendProgress::Done;
         }
-        self.transmit(Some(small))
+        let small = (!self.inner.connection.travels_alone()).then_some(small);
+        self.transmit(small)
     }
 
     /// Ends the receive batch.

@@ -242,6 +242,11 @@ impl Protocol for ConnectionState {
         transmit.local == self.engine.local() && transmit.remote == self.engine.remote()
     }
 
+    /// A server that goes away may have a successor at its port.
+    fn travels_alone(&self) -> bool {
+        self.is_draining()
+    }
+
     fn on_too_large(&mut self, now: Time, transmit: &Transmit) {
         self.engine.handle_too_large(now, transmit);
     }
