@@ -120,6 +120,21 @@ fn set_parameters(open: &mut OpenObject, fixed: RawParameters) -> Result<(), Bpf
     }
 }
 
+/// Writes the constants of a section of an object.
+pub(crate) fn set_constants(
+    open: &mut OpenObject,
+    section: &'static str,
+    bytes: &[u8],
+) -> Result<(), BpfError> {
+    let found = open.maps_mut().find(|map| map.name() == section);
+    let mut found = found.ok_or(BpfError::Object { missing: section })?;
+    if write(found.initial_value_mut().unwrap_or_default(), bytes) {
+        Ok(())
+    } else {
+        Err(BpfError::Object { missing: section })
+    }
+}
+
 /// Writes `bytes` to the beginning of `target`; returns whether they fit.
 fn write(target: &mut [u8], bytes: &[u8]) -> bool {
     let Some(target) = target.get_mut(..bytes.len()) else {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{
     Iter, IterOpts, Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder,
-    OpenObject, ProgramMut, RingBuffer, RingBufferBuilder,
+    ProgramMut, RingBuffer, RingBufferBuilder,
 };
 
 use super::CgroupError;
@@ -18,7 +18,7 @@ use super::group::ControlGroup;
 use super::record::SlotRecord;
 use super::rules::RULESET;
 use crate::bpf::BpfError;
-use crate::bpf::loader::{check_capabilities, collect_log, refused};
+use crate::bpf::loader::{check_capabilities, collect_log, refused, set_constants};
 use crate::namespace::NetworkNamespace;
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cgroup.o"));
@@ -72,7 +72,7 @@ impl Programs {
         let mut open = ObjectBuilder::default()
             .open_memory(PROGRAMS)
             .map_err(refused)?;
-        set_constants(&mut open, group, is_dry_run)?;
+        set_constants(&mut open, CONSTANTS, &constants(group, is_dry_run))?;
         let object = open.load().map_err(refused)?;
         let sockets = map(&object, "sockets")?;
         let records = Arc::default();
@@ -247,23 +247,11 @@ fn map(object: &Object, name: &'static str) -> Result<MapHandle, BpfError> {
     MapHandle::try_from(&map).map_err(refused)
 }
 
-/// Writes `struct constants` of bpf/socket_flow.h.
-fn set_constants(
-    open: &mut OpenObject,
-    group: &ControlGroup,
-    is_dry_run: bool,
-) -> Result<(), BpfError> {
+/// Returns `struct constants` of bpf/socket_flow.h.
+fn constants(group: &ControlGroup, is_dry_run: bool) -> Vec<u8> {
     let tick = u32::try_from(tick().as_nanos() / 1_000).unwrap_or(u32::MAX);
     let mut bytes = group.id().to_ne_bytes().to_vec();
     bytes.extend(tick.to_ne_bytes());
     bytes.extend(u32::from(is_dry_run).to_ne_bytes());
-    let mut maps = open.maps_mut();
-    let constants = maps.find(|map| map.name() == CONSTANTS);
-    let mut constants = constants.ok_or(BpfError::Object { missing: CONSTANTS })?;
-    let place = constants.initial_value_mut().unwrap_or_default();
-    let place = place.get_mut(..bytes.len());
-    place
-        .ok_or(BpfError::Object { missing: CONSTANTS })?
-        .copy_from_slice(&bytes);
-    Ok(())
+    bytes
 }

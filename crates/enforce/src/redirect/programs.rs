@@ -1,7 +1,6 @@
 //! The programs at a control group, and the table that they share with this process.
 
-use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
 
@@ -10,15 +9,12 @@ use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, ObjectBuilder};
 use super::record::{self, Process, constants};
 use super::{Listeners, TargetRule};
 use crate::bpf::BpfError;
-use crate::bpf::loader::{check_capabilities, collect_log, refused};
+use crate::bpf::interface::own_netns_cookie;
+use crate::bpf::loader::{self, collect_log, refused, set_constants};
 use crate::cgroup::CgroupError;
 use crate::cgroup::group::ControlGroup;
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/redirect.o"));
-
-/// The capabilities (linux/capability.h) that are needed, with their bits.
-const CAPABILITIES: [(&str, u32); 3] =
-    [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 
 /// The section of the constants in the object.
 const CONSTANTS: &str = ".rodata.redirect";
@@ -43,7 +39,7 @@ pub(super) struct Table(MapHandle);
 
 /// Fails unless this process may do all that is needed.
 pub(super) fn check_permission() -> Result<(), CgroupError> {
-    Ok(check_capabilities(&CAPABILITIES)?)
+    Ok(loader::check_permission()?)
 }
 
 /// Loads the programs, and attaches them.
@@ -53,23 +49,11 @@ pub(super) fn attach(
     rules: &[TargetRule],
 ) -> Result<(Programs, Table), CgroupError> {
     collect_log();
-    let process = process().map_err(|source| CgroupError::System {
-        doing: "asking for this process's namespaces",
-        source,
-    })?;
     let mut open = ObjectBuilder::default()
         .open_memory(PROGRAMS)
         .map_err(refused)?;
-    let bytes = constants(process, listeners, rules);
-    let mut maps = open.maps_mut();
-    let section = maps.find(|map| map.name() == CONSTANTS);
-    let mut section = section.ok_or(BpfError::Object { missing: CONSTANTS })?;
-    let place = section.initial_value_mut().unwrap_or_default();
-    let place = place.get_mut(..bytes.len());
-    place
-        .ok_or(BpfError::Object { missing: CONSTANTS })?
-        .copy_from_slice(&bytes);
-    drop(maps);
+    let constants = constants(process()?, listeners, rules);
+    set_constants(&mut open, CONSTANTS, &constants)?;
     let object = open.load().map_err(refused)?;
     let table = object.maps().find(|map| map.name() == TABLE);
     let table = table.ok_or(BpfError::Object { missing: TABLE })?;
@@ -109,32 +93,17 @@ impl Table {
     }
 }
 
-fn process() -> io::Result<Process> {
-    let inode = std::fs::metadata("/proc/self/ns/pid")?.ino();
+/// Returns this process, in the network namespace of this thread.
+fn process() -> Result<Process, BpfError> {
+    let path = "/proc/self/ns/pid";
+    let namespace = std::fs::metadata(path).map_err(|source| BpfError::System {
+        doing: "asking for this process's PID namespace",
+        source,
+    })?;
     Ok(Process {
-        network: network_cookie()?,
-        pid_namespace: inode.try_into().map_err(io::Error::other)?,
+        network: own_netns_cookie()?,
+        // The kernel numbers namespaces with 32 bits.
+        pid_namespace: namespace.ino() as u32,
         id: std::process::id(),
     })
-}
-
-/// Returns the cookie of this thread's network namespace (SO_NETNS_COOKIE, Linux 5.14).
-fn network_cookie() -> io::Result<u64> {
-    let socket = TcpListener::bind(("127.0.0.1", 0))?;
-    let mut cookie = 0_u64;
-    let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: both pointers are to locals that live during the call, and `length` is the size of `cookie`.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_NETNS_COOKIE,
-            (&raw mut cookie).cast(),
-            &raw mut length,
-        )
-    };
-    match result {
-        0 => Ok(cookie),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
