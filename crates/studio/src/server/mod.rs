@@ -78,13 +78,14 @@ pub async fn serve(
         viewers: Viewers::default(),
         simulations: Semaphore::new(simulated::AT_ONCE),
     });
-    let server = axum::serve(listener, router(Arc::clone(&studio)));
     ready(&address);
-    tokio::select! {
-        served = server.into_future() => served.map_err(StudioError::Serve),
-        () = viewers::end_unwatched(&studio) => Ok(()),
-        () = stopped => Ok(()),
-    }
+    let ended = async {
+        tokio::select! {
+            () = viewers::end_unwatched(&studio) => {}
+            () = stopped => {}
+        }
+    };
+    serve_until(listener, router(Arc::clone(&studio)), ended).await
 }
 
 /// Serves the page of a finished run as [`serve`] does, to be looked at.
@@ -131,12 +132,8 @@ pub async fn show_page(
     };
     let routes = Router::new().route("/", get(shown));
     let routes = routes.layer(middleware::from_fn_with_state(access, access::guard));
-    let server = axum::serve(listener, routes);
     ready(&address);
-    tokio::select! {
-        served = server.into_future() => served.map_err(StudioError::Serve),
-        () = stopped => Ok(()),
-    }
+    serve_until(listener, routes, stopped).await
 }
 
 /// Serves the page of something that runs as [`serve`] does, to be looked at. `ask` asks it for its status, of which it is
@@ -170,11 +167,19 @@ async fn serve_routes(
     stopped: impl Future<Output = ()>,
 ) -> Result<(), StudioError> {
     let (listener, access, address) = listen(address).await?;
-    let server = axum::serve(listener, guarded(routes, access));
     ready(&address);
+    serve_until(listener, guarded(routes, access), stopped).await
+}
+
+async fn serve_until(
+    listener: TcpListener,
+    routes: Router,
+    ended: impl Future<Output = ()>,
+) -> Result<(), StudioError> {
+    let server = axum::serve(listener, routes);
     tokio::select! {
         served = server.into_future() => served.map_err(StudioError::Serve),
-        () = stopped => Ok(()),
+        () = ended => Ok(()),
     }
 }
 
