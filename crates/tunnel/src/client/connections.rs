@@ -85,32 +85,24 @@ impl Connections {
 
     /// Returns whether a connection has been silent for too long.
     pub(super) fn is_one_suspicious(&self) -> bool {
-        let mut links = self
-            .channels
-            .iter()
-            .flat_map(|channel| channel.servers.links());
-        links.any(|link| link.is_suspicious())
+        self.links().any(|link| link.is_suspicious())
     }
 
     /// Begins a doubt about all connections.
     pub(super) fn begin_doubt(&self) {
-        let links = self
-            .channels
-            .iter()
-            .flat_map(|channel| channel.servers.links());
-        links.for_each(|link| link.begin_doubt());
+        self.links().for_each(|link| link.begin_doubt());
+    }
+
+    fn links(&self) -> impl Iterator<Item = TunnelLink> + '_ {
+        let channels = self.channels.iter();
+        channels.flat_map(|channel| channel.servers.links())
     }
 
     /// Waits for a connection that has answered since the doubt began.
     pub(super) async fn answered(&self) -> Place {
         loop {
             for channel in &self.channels {
-                let picked = tokio::select! {
-                    biased;
-                    picked = channel.servers.pick(&[], false) => picked.ok(),
-                    () = ready(()) => None,
-                };
-                if let Some(picked) = picked
+                if let Some(picked) = channel.pick_ready().await
                     && picked.link().has_answered().await
                 {
                     return channel.place(picked);
@@ -134,11 +126,7 @@ impl Connections {
             if channel.load() >= STREAMS as usize {
                 continue;
             }
-            let picked = tokio::select! {
-                biased;
-                picked = channel.servers.pick(&[], false) => picked.ok(),
-                () = ready(()) => None,
-            };
+            let picked = channel.pick_ready().await;
             if let Some(picked) = picked.filter(|picked| !picked.link().is_suspicious()) {
                 return Some(channel.place(picked));
             }
@@ -185,6 +173,15 @@ impl Connections {
 impl Channel {
     fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
+    }
+
+    /// Returns a connection that is ready, without waiting for one.
+    async fn pick_ready(&self) -> Option<Picked<TunnelLink>> {
+        tokio::select! {
+            biased;
+            picked = self.servers.pick(&[], false) => picked.ok(),
+            () = ready(()) => None,
+        }
     }
 
     fn place(&self, picked: Picked<TunnelLink>) -> Place {

@@ -87,9 +87,7 @@ impl TunnelLink {
         }
         timeouts >= heard.probe_timeouts + SUSPICIOUS && heard.at.elapsed() >= SILENCE
     }
-}
 
-impl TunnelLink {
     /// Begins a doubt: until [`TunnelLink::has_answered`] nobody knows whether packets pass.
     pub(super) fn begin_doubt(&self) {
         let packets = self.connection.stats().totals.packets_received;
